@@ -1,1 +1,1 @@
-"""Tools: the programs that `make` runs. Not shipped; they know the project, and the project never imports them."""
+"""Tools: the programs that `make` runs. Not shipped; they know the project, the project never imports them."""

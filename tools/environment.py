@@ -1,6 +1,7 @@
 """The environment: makes `.venv` and installs exactly what the lock files name.
 
-Rule: only the standard library, because it runs before anything is installed, and errors are one line that says what to do.
+Rule: only the standard library, because it runs before anything is installed; an error is one line that says what
+to do.
 Must not know: what the installed packages are for.
 Tests: tests/house/test_environment.py
 """
@@ -20,6 +21,7 @@ LOCKS_BY_LEVEL = {
     "develop": ("runtime", "build", "test", "check"),
 }
 PYTHON_MINIMUM = (3, 11)
+VERSION_CHECK = f"import sys; sys.exit(sys.version_info < {PYTHON_MINIMUM})"
 
 
 class SetUpError(Exception):
@@ -27,7 +29,7 @@ class SetUpError(Exception):
 
 
 def main(arguments: Sequence[str]) -> int:
-    """`environment.py runtime|develop` installs that level; `environment.py programs` what the tests run beside us."""
+    """`runtime` or `develop` installs that level; `programs` what the tests run beside us."""
     usage = f"usage: environment.py {'|'.join(LOCKS_BY_LEVEL)}|programs"
     try:
         match arguments:
@@ -44,17 +46,20 @@ def main(arguments: Sequence[str]) -> int:
 
 
 def set_up(level: str) -> None:
-    """Make `.venv` if it is missing or broken, install the level's lock files and the project itself, editable."""
+    """Make `.venv` if it is missing or broken; install the level's lock files and the project itself."""
     if sys.version_info < PYTHON_MINIMUM:
-        raise SetUpError(f"Python 3.11 or newer is needed, this is {sys.version.split()[0]} ({sys.executable})")
+        raise SetUpError(
+            f"Python 3.11 or newer is needed, this is {sys.version.split()[0]} ({sys.executable})"
+        )
     uv_on_path = shutil.which("uv")
-    if not runs(venv_python()):
+    if not succeeds_quietly([str(venv_python()), "-c", VERSION_CHECK]):
         make_venv(uv_on_path)
     uv = uv_on_path or ensure_uv()
     install = [uv, "pip", "install", "--quiet", "--python", str(venv_python())]
     for lock in LOCKS_BY_LEVEL[level]:
         run([*install, "--require-hashes", "-r", str(lock_file(lock))])
-    # Editable, so that a change in src/ needs no new installation; without isolation, so that the build backend is the locked one.
+    # Editable, so that a change in src/ needs no new installation; without isolation, so that the build backend is
+    # the locked one.
     run([*install, "--no-deps", "--no-build-isolation", "--editable", str(ROOT)])
     stamp(level)
 
@@ -70,7 +75,7 @@ def lock_file(name: str) -> Path:
 
 
 def stamp(level: str) -> None:
-    """Leave the file by which `make` knows that the level is installed; a higher level includes the lower one."""
+    """Leave the file by which `make` knows that the level is installed; a higher level includes the lower."""
     levels = list(LOCKS_BY_LEVEL)
     for included in levels[: levels.index(level) + 1]:
         (VENV / f".installed-{included}").touch()
@@ -89,17 +94,23 @@ def make_venv(uv: str | None) -> None:
 
 
 def install_venv_module() -> None:
-    """Debian and its children ship Python without `ensurepip`; its package carries the version in its name."""
+    """Debian ships Python without `ensurepip`; the package that has it carries the version in its name."""
     package = f"python{sys.version_info.major}.{sys.version_info.minor}-venv"
     if not apt_install(package):
-        raise SetUpError(f"this Python cannot make environments; install it with: sudo apt-get install {package}")
+        raise SetUpError(
+            f"this Python cannot make environments; install it with: sudo apt-get install {package}"
+        )
 
 
 def ensure_uv() -> str:
     """The locked uv, installed by pip into `.venv`; pip itself stays as the interpreter brought it."""
     uv = venv_python().parent / ("uv.exe" if os.name == "nt" else "uv")
-    if not runs(uv):
-        pip = [str(venv_python()), "-m", "pip", "--disable-pip-version-check", "install", "--quiet"]
+    if not succeeds_quietly([str(uv), "--version"]):
+        python = str(venv_python())
+        if not succeeds_quietly([python, "-m", "pip", "--version"]):
+            # An environment that an earlier uv made has no pip, and that uv is gone.
+            run([python, "-m", "ensurepip"])
+        pip = [python, "-m", "pip", "--disable-pip-version-check", "install", "--quiet"]
         run([*pip, "--require-hashes", "-r", str(lock_file("bootstrap"))])
     return str(uv)
 
@@ -132,10 +143,10 @@ def succeeds(command: Sequence[str]) -> bool:
     return finished.returncode == 0
 
 
-def runs(program: Path) -> bool:
-    """Whether a program is there and starts: an environment that was moved, or whose Python is gone, is not."""
+def succeeds_quietly(command: Sequence[str]) -> bool:
+    """Whether a program is there, starts and is content; in an environment that was moved it does not start."""
     try:
-        finished = subprocess.run([str(program), "--version"], capture_output=True)
+        finished = subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True)
     except OSError:
         return False
     return finished.returncode == 0

@@ -1,6 +1,6 @@
 """The lock files: resolves each dependency group of pyproject.toml into requirements/, pinned and hashed.
 
-Rule: one version of a package in all files, for every supported Python and platform, and no file names a host.
+Rule: one version of a package in all files, for every supported Python and platform; no file names a host.
 Must not know: how the files are installed (tools/environment.py).
 Tests: tests/house/test_lock_files.py
 """

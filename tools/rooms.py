@@ -1,8 +1,9 @@
 """The rooms of `src/tidings/`: who may import whom, and who may touch the world outside.
 
-Two contracts for import-linter; their tables stand in pyproject.toml. The one rule: a room that has no row in the
-table breaks the contract, so a new room cannot slip in; a row whose room is not built yet holds nothing and is fine.
-Must not know: which rooms there are. Tests: tests/house/test_rooms.py
+Rule: a room that has no row in the table breaks the contract, so a new room cannot slip in; a row whose room is not
+built yet is fine. Two contracts for import-linter, whose tables stand in pyproject.toml.
+Must not know: which rooms there are.
+Tests: tests/house/test_rooms.py
 """
 
 from collections.abc import Iterator
