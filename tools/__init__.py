@@ -1,1 +1,1 @@
-"""Tools: the programs that `make` runs. Not shipped; they know the project, the project never imports them."""
+"""Tools: the programs that `make` runs. They know the project; it never imports them, and none is shipped."""

@@ -1,7 +1,7 @@
 """The environment: makes `.venv` and installs exactly what the lock files name.
 
-Rule: only the standard library, because it runs before anything is installed; an error is one line that says what
-to do.
+Rule: only the standard library, because it runs before anything is installed. An error is one line that says
+what to do.
 Must not know: what the installed packages are for.
 Tests: tests/house/test_environment.py
 """
@@ -56,10 +56,9 @@ def set_up(level: str) -> None:
         make_venv(uv_on_path)
     uv = uv_on_path or ensure_uv()
     install = [uv, "pip", "install", "--quiet", "--python", str(venv_python())]
-    for lock in LOCKS_BY_LEVEL[level]:
-        run([*install, "--require-hashes", "-r", str(lock_file(lock))])
-    # Editable, so that a change in src/ needs no new installation; without isolation, so that the build backend is
-    # the locked one.
+    locks = [part for name in LOCKS_BY_LEVEL[level] for part in ("-r", str(lock_file(name)))]
+    run([*install, "--require-hashes", *locks])
+    # Editable: a change in src/ needs no new installation. Without isolation: the build backend is the locked one.
     run([*install, "--no-deps", "--no-build-isolation", "--editable", str(ROOT)])
     stamp(level)
 
@@ -144,7 +143,7 @@ def succeeds(command: Sequence[str]) -> bool:
 
 
 def succeeds_quietly(command: Sequence[str]) -> bool:
-    """Whether a program is there, starts and is content; in an environment that was moved it does not start."""
+    """Whether a program is there, starts and is content; where an environment was moved it does not."""
     try:
         finished = subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True)
     except OSError:

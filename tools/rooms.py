@@ -1,6 +1,6 @@
 """The rooms of `src/tidings/`: who may import whom, and who may touch the world outside.
 
-Rule: a room that has no row in the table breaks the contract, so a new room cannot slip in; a row whose room is not
+Rule: a room without a row in the table breaks the contract, so that no room slips in; a row whose room is not
 built yet is fine. Two contracts for import-linter, whose tables stand in pyproject.toml.
 Must not know: which rooms there are.
 Tests: tests/house/test_rooms.py
