@@ -58,7 +58,7 @@ def set_up(level: str) -> None:
     install = [uv, "pip", "install", "--quiet", "--python", str(venv_python())]
     locks = [part for name in LOCKS_BY_LEVEL[level] for part in ("-r", str(lock_file(name)))]
     run([*install, "--require-hashes", *locks])
-    # Editable: a change in src/ needs no new installation. Without isolation: the build backend is the locked one.
+    # Editable, so that a change in src/ needs no new installation; the build backend is the locked one.
     run([*install, "--no-deps", "--no-build-isolation", "--editable", str(ROOT)])
     stamp(level)
 
