@@ -35,7 +35,7 @@ def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def empty_environment(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The programs of an environment that holds the wheel.
 
-    A path file lets it see the locked packages. Our source folder stays unseen, because the path files in a folder
+    A path file lets it see the locked packages. Our source folder stays unseen, because path files in a folder
     that a path file adds are not read.
     """
     environment = tmp_path_factory.mktemp("empty") / "environment"
@@ -99,7 +99,7 @@ def test_an_installed_wheel_starts_a_broker_that_takes_a_message(
 
 @contextmanager
 def cluster(program: Path, folder: Path) -> Iterator[str]:
-    """`tidings up` with one broker until the block ends; then it is asked to stop, and has to do so cleanly."""
+    """`tidings up` with one broker until the block ends; then it is asked to stop and does so cleanly."""
     arguments = ["up", "--ephemeral", "--brokers", "1", "--kafka-port", "0", "--json"]
     log = folder / "stderr.txt"
     with (
