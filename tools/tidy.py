@@ -30,6 +30,8 @@ ROOMS_WITHOUT_CHANCE = {"broker", "node", "protocol", "raft", "sim", "storage"}
 # The one of them that starts from a seed, and so may make the random source that the others are given.
 ROOM_WITH_A_SEED = "sim"
 
+ROOM_FILE_DEPTH = len(("src", "tidings", "a_room", "a_module.py"))
+
 UNFINISHED = re.compile(r"\b(TODO|FIXME|XXX|HACK)\b")
 WAIVER = re.compile(r"type:\s*ignore(?:\[[\w, -]+\])?|noqa(?::\s*[A-Z]+\d+(?:[,\s]+[A-Z]+\d+)*)?")
 PLACE_OF_ONE_MACHINE = re.compile(r"(?<![\w./])/(?:work|home|root|Users)/\w")
@@ -54,6 +56,7 @@ class SourceFile:
 
     path: Path
     text: str
+    root: Path = ROOT
 
     @property
     def is_python(self) -> bool:
@@ -114,15 +117,17 @@ def module_has_a_telling_name(file: SourceFile) -> Iterator[Finding]:
 
 
 def module_names_its_tests(file: SourceFile) -> Iterator[Finding]:
-    """`Tests:` in the opener, followed by paths or patterns that exist."""
+    """`Tests:` in the opener, then paths or patterns that exist; a package inside a room speaks for its own."""
     if (file.room is None and file.path.parts[0] != "tools") or file.path.name == "__init__.py":
         return
-    _, _, named = (ast.get_docstring(file.tree) or "").partition("Tests:")
-    paths = TEST_PATH.findall(named)
+    paths = tests_named_by(file.tree)
+    if not paths and len(file.path.parts) > ROOM_FILE_DEPTH:
+        package = file.root / file.path.with_name("__init__.py")
+        paths = tests_named_by(ast.parse(package.read_text(encoding="utf-8"))) if package.exists() else []
     if not paths:
         yield file.finding(1, "the docstring ends with 'Tests: tests/...', so that a reader finds them")
     for path in paths:
-        if not any(ROOT.glob(path)):
+        if not any(file.root.glob(path)):
             yield file.finding(1, f"the tests it names do not exist: {path}")
 
 
@@ -227,6 +232,12 @@ RULES_FOR_PYTHON: tuple[Rule, ...] = (
 RULES_FOR_ALL: tuple[Rule, ...] = (no_place_of_one_machine,)
 
 
+def tests_named_by(tree: ast.Module) -> list[str]:
+    """The paths and patterns behind `Tests:` in a module's docstring."""
+    _, _, named = (ast.get_docstring(tree) or "").partition("Tests:")
+    return TEST_PATH.findall(named)
+
+
 def says_something(comment: str) -> bool:
     """Whether words are left in a comment once the waivers themselves are taken out."""
     return re.search(r"[a-zA-Z]{2}", WAIVER.sub("", comment)) is not None
@@ -271,7 +282,7 @@ def project_files(root: Path) -> Iterator[SourceFile]:
     settings = (path for path in root.iterdir() if path.suffix in ROOT_SUFFIXES and path.name[0] != ".")
     for path in sorted({*code, *prose, *settings}):
         if path.is_file() and "__pycache__" not in path.parts:
-            yield SourceFile(path=path.relative_to(root), text=path.read_text(encoding="utf-8"))
+            yield SourceFile(path=path.relative_to(root), text=path.read_text(encoding="utf-8"), root=root)
 
 
 def main(arguments: Sequence[str]) -> int:

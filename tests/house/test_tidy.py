@@ -68,6 +68,24 @@ def test_named_tests_that_do_not_exist_are_found() -> None:
     assert lines_found(tidy.module_names_its_tests, "tools/a.py", opener) == [1]
 
 
+def test_a_package_inside_a_room_speaks_for_its_modules_if_it_names_tests(tmp_path: Path) -> None:
+    (tmp_path / "tests").mkdir()
+    (tmp_path / "tests" / "test_messages.py").touch()
+    package = tmp_path / "src" / "tidings" / "protocol" / "messages"
+    package.mkdir(parents=True)
+    fetch = tidy.SourceFile(
+        path=Path("src/tidings/protocol/messages/fetch.py"), text='"""Fetch."""', root=tmp_path
+    )
+
+    (package / "__init__.py").write_text('"""Messages. Tests: tests/test_messages*.py"""')
+    named = list(tidy.module_names_its_tests(fetch))
+    (package / "__init__.py").write_text('"""Messages."""')
+    unnamed = list(tidy.module_names_its_tests(fetch))
+
+    assert named == []
+    assert len(unnamed) == 1
+
+
 @pytest.mark.parametrize("path", ["tests/house/test_a.py", "bench/a.py", "src/tidings/__init__.py"])
 def test_what_is_no_room_and_no_tool_names_no_tests(path: str) -> None:
     assert lines_found(tidy.module_names_its_tests, path, '"""What it is."""') == []
