@@ -117,7 +117,7 @@ def module_has_a_telling_name(file: SourceFile) -> Iterator[Finding]:
 
 
 def module_names_its_tests(file: SourceFile) -> Iterator[Finding]:
-    """`Tests:` in the opener, then paths or patterns that exist; a package inside a room speaks for its own."""
+    """`Tests:` in the opener, then paths or patterns that exist; a package inside a room names its own."""
     if (file.room is None and file.path.parts[0] != "tools") or file.path.name == "__init__.py":
         return
     paths = tests_named_by(file.tree)
