@@ -12,8 +12,15 @@ DEVELOP := .venv/.installed-develop
 SOURCES_OF_RUNTIME := pyproject.toml tools/environment.py $(addprefix requirements/,bootstrap.txt runtime.txt build.txt)
 SOURCES_OF_DEVELOP := $(SOURCES_OF_RUNTIME) $(addprefix requirements/,test.txt check.txt)
 
+# An older Python would fail over a file's syntax; this says what is wrong instead.
+define NEED_PYTHON
+$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { \
+  echo "tidings set-up: Python 3.11 or newer is needed, '$(PYTHON)' is not; name one: make PYTHON=python3.12 ..." >&2; \
+  exit 1; }
+endef
+
 .DEFAULT_GOAL := help
-.PHONY: help up test test-long check format bench lock programs python clean
+.PHONY: help up test test-long check format bench lock programs clean
 .DELETE_ON_ERROR:
 
 help: ## List the targets
@@ -50,17 +57,13 @@ clean: ## Remove the environment, the caches and what a build left; never a clus
 	rm -rf .venv .cache build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
 	find src tests tools bench -name __pycache__ -type d -prune -exec rm -rf {} + 2>/dev/null || true
 
-$(RUNTIME): $(SOURCES_OF_RUNTIME) | python
+$(RUNTIME): $(SOURCES_OF_RUNTIME)
+	@$(NEED_PYTHON)
 	@$(PYTHON) tools/environment.py runtime
 
-$(DEVELOP): $(SOURCES_OF_DEVELOP) | python
+$(DEVELOP): $(SOURCES_OF_DEVELOP)
+	@$(NEED_PYTHON)
 	@$(PYTHON) tools/environment.py develop
 
 programs: $(DEVELOP)
 	@$(BIN)/python tools/environment.py programs
-
-# An older Python would fail over a file's syntax; this says what is wrong instead.
-python:
-	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { \
-	  echo "tidings set-up: Python 3.11 or newer is needed, '$(PYTHON)' is not; name one: make PYTHON=python3.12 ..." >&2; \
-	  exit 1; }

@@ -271,6 +271,12 @@ def line_of(node: ast.AST) -> int:
 
 def findings_in(file: SourceFile) -> Iterator[Finding]:
     """What every rule that fits the file has to say about it."""
+    if file.is_python:
+        try:
+            compile(file.text, str(file.path), "exec", dont_inherit=True)
+        except SyntaxError as error:
+            yield file.finding(error.lineno or 1, f"this Python cannot read it: {error.msg}")
+            return
     for rule in (*RULES_FOR_PYTHON, *RULES_FOR_ALL) if file.is_python else RULES_FOR_ALL:
         yield from rule(file)
 

@@ -235,6 +235,12 @@ def test_code_is_held_to_every_rule() -> None:
     assert len(advice) == 3, advice
 
 
+def test_code_that_this_python_cannot_read_is_a_finding_and_no_crash() -> None:
+    [finding] = tidy.findings_in(module("tools/a.py", "x = 1\nx ==\n"))
+
+    assert finding.line == 2
+
+
 def test_all_of_the_project_is_looked_at_and_nothing_that_tools_leave_behind(tmp_path: Path) -> None:
     looked_at = [
         "README.md",

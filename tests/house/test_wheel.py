@@ -35,7 +35,7 @@ def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def empty_environment(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The programs of an environment that holds the wheel.
 
-    A path file lets it see the locked packages, and not our source folder: path files do not follow one another.
+    A path file lets it see the locked packages, and not our source folder: path files do not nest.
     """
     environment = tmp_path_factory.mktemp("empty") / "environment"
     subprocess.run([sys.executable, "-m", "venv", "--without-pip", str(environment)], check=True)
