@@ -28,6 +28,7 @@ from tidings.protocol.errors import ErrorCode, ProtocolError
 MAGIC = 2
 HEADER_BYTES = 61
 LENGTH_END = 12  # the length field counts the bytes behind itself
+CRC_POSITION = 17
 CRC_START = 21  # the CRC covers everything from here on
 COMPRESSION_MASK = 0x07
 LOG_APPEND_TIME_BIT = 0x08
@@ -40,8 +41,8 @@ NO_PRODUCER_ID = -1
 SEQUENCE_COUNT = 1 << 31  # sequences run from 0 to 2^31-1 and then start again at 0
 
 HEADER = struct.Struct(">qiibIhiqqqhii")
+CRC = struct.Struct(">I")
 _LENGTH = struct.Struct(">i")
-_CRC = struct.Struct(">I")
 _STAMP = struct.Struct(">qii")  # base offset, length, leader epoch: bytes 0 to 16
 _BEFORE_CRC = struct.Struct(">qiibI")  # bytes 0 to 21
 _TIMES = struct.Struct(
@@ -253,7 +254,7 @@ def crc_is_right(batch: bytes | memoryview) -> bool:
     """Whether the bytes from the attributes on are those the CRC was made of."""
     if len(batch) < HEADER_BYTES:
         return False
-    written_crc: int = _CRC.unpack_from(batch, CRC_START - _CRC.size)[0]
+    written_crc: int = CRC.unpack_from(batch, CRC_POSITION)[0]
     return _crc32c(memoryview(batch)[CRC_START:]) == written_crc
 
 
