@@ -45,9 +45,7 @@ CRC = struct.Struct(">I")
 _LENGTH = struct.Struct(">i")
 _STAMP = struct.Struct(">qii")  # base offset, length, leader epoch: bytes 0 to 16
 _BEFORE_CRC = struct.Struct(">qiibI")  # bytes 0 to 21
-_TIMES = struct.Struct(
-    ">hiqq"
-)  # attributes, last offset delta, base timestamp, max timestamp: bytes 21 to 43
+_TIMES = struct.Struct(">hiqq")  # attributes, last offset delta, base and max timestamp: bytes 21 to 43
 _MAGIC_POSITION = 16
 _TIMES_END = 43
 _LENGTH_MIN = HEADER_BYTES - LENGTH_END
