@@ -23,6 +23,8 @@ class EntryKind(IntEnum):
     MEMBERSHIP = 2  # an encoded Membership: effective as soon as it is appended (Raft dissertation 4.1)
     LOG_START = 3  # a move of the log start: i64 little endian, the new first readable offset
     COMMAND = 4  # a command of the metadata group's state machine
+    START = 5  # no entry of the log: tells the write-ahead log that a start state at this index and term replaced
+    # the group's whole log; written to the outbox when the start is taken, before any entry of the new log
 
 
 @dataclass(slots=True)
