@@ -13,78 +13,26 @@ import itertools
 import struct
 import threading
 import time
-import uuid
 from collections.abc import Iterator
 from typing import Final
 
 from confluent_kafka import Consumer, KafkaError, KafkaException, Message, Producer, TopicPartition
-from confluent_kafka.admin import AdminClient, NewTopic  # type: ignore[attr-defined]  # it lacks __all__
 
+from bench import clients
+from bench.clients import ANSWER_S_MAX, PARTITIONS, LoadError
 from bench.figures import Latency, Rate
 
-ANSWER_S_MAX: Final = 60.0
-"""How long a load waits for anything before it gives up: enough for a cluster that just lost its leader."""
-REPLICAS: Final = 3
-PARTITIONS: Final = 6
 MANY_PARTITIONS: Final = 200
 SMALL_BATCH_RECORDS: Final = 10
 ANY_PARTITION: Final = -1
 """librdkafka's value for "let the partitioner choose"."""
 STAMP: Final = struct.Struct("<q")
 
-ClientSettings = dict[str, str | int | bool]
-
-
-class LoadError(Exception):
-    """The cluster lost a message, refused one or did not answer: there is no figure to print."""
-
-
-def client_settings(bootstrap: str, **settings: str | int | bool) -> ClientSettings:
-    """librdkafka's names with underscores for dots, so that they can be keywords."""
-    dotted = {name.replace("_", "."): value for name, value in settings.items()}
-    # Lines about connections that a stopping cluster closed would bury the table; errors are exceptions.
-    return {"bootstrap.servers": bootstrap, "log_level": 2, **dotted}
-
-
-def producer(bootstrap: str, **settings: str | int | bool) -> Producer:
-    return Producer({"acks": "all", "enable.idempotence": True, **client_settings(bootstrap, **settings)})
-
-
-def create_topic(bootstrap: str, *, partitions: int = PARTITIONS, replicas: int = REPLICAS) -> str:
-    """A fresh topic whose partitions all have a leader that takes writes."""
-    topic = f"bench-{uuid.uuid4().hex[:8]}"
-    admin = AdminClient(dict(client_settings(bootstrap)))
-    for answer in admin.create_topics([NewTopic(topic, partitions, replicas)], request_timeout=30).values():
-        answer.result(timeout=ANSWER_S_MAX)
-    with producer(bootstrap) as writer:
-        write_once_everywhere(writer, topic, partitions)
-    return topic
-
-
-def delete_topic(bootstrap: str, topic: str) -> None:
-    admin = AdminClient(dict(client_settings(bootstrap)))
-    for answer in admin.delete_topics([topic], request_timeout=30).values():
-        answer.result(timeout=ANSWER_S_MAX)
-
-
-def write_once_everywhere(writer: Producer, topic: str, partitions: int) -> None:
-    """One message to each partition: connections are open and metadata is known before a clock starts."""
-    failures: list[KafkaError] = []
-
-    def delivered(error: KafkaError | None, message: Message) -> None:
-        if error is not None:
-            failures.append(error)
-
-    for partition in range(partitions):
-        writer.produce(topic, bytes(STAMP.size), partition=partition, on_delivery=delivered)
-    if writer.flush(ANSWER_S_MAX) or failures:
-        raise LoadError(f"first writes to {topic} failed: {failures or 'no answer'}")
-
 
 def produce_batched(bootstrap: str, topic: str, *, message_bytes: int, seconds: float) -> Rate:
     """A tight loop that lets librdkafka choose partitions and form batches."""
-    writer = producer(bootstrap, delivery_report_only_error=True)
-    write_once_everywhere(writer, topic, PARTITIONS)
+    writer = clients.producer(bootstrap, delivery_report_only_error=True)
+    clients.write_once_everywhere(writer, topic, PARTITIONS)
     return _produce_tight(writer, topic, b"x" * message_bytes, itertools.repeat(ANY_PARTITION), seconds)
 
 
@@ -94,13 +42,13 @@ def produce_many_partitions(bootstrap: str, topic: str, *, seconds: float) -> Ra
     librdkafka sends one partition per request, so the cap on a batch fixes the work per message; the
     short queue keeps the time after the last message short.
     """
-    writer = producer(
+    writer = clients.producer(
         bootstrap,
         delivery_report_only_error=True,
         batch_num_messages=SMALL_BATCH_RECORDS,
         queue_buffering_max_messages=5 * SMALL_BATCH_RECORDS * MANY_PARTITIONS,
     )
-    write_once_everywhere(writer, topic, MANY_PARTITIONS)
+    clients.write_once_everywhere(writer, topic, MANY_PARTITIONS)
     return _produce_tight(writer, topic, b"x" * 100, itertools.cycle(range(MANY_PARTITIONS)), seconds)
 
 
@@ -135,8 +83,8 @@ def _produce_tight(
 
 def produce_one_at_a_time(bootstrap: str, topic: str, *, seconds: float) -> Latency:
     """Each message waits for the acknowledgement of the one before: the latency of a single durable write."""
-    writer = producer(bootstrap, linger_ms=0)
-    write_once_everywhere(writer, topic, PARTITIONS)
+    writer = clients.producer(bootstrap, linger_ms=0)
+    clients.write_once_everywhere(writer, topic, PARTITIONS)
     payload = b"x" * 100
     latencies_ms: list[float] = []
     answered: list[KafkaError | None] = []
@@ -169,8 +117,8 @@ def produce_outstanding(
     5 ms is librdkafka's own linger: with it, no system can answer more than window / 5 ms. The rate counts
     acknowledgements between a warm start and the end.
     """
-    writer = producer(bootstrap, linger_ms=linger_ms)
-    write_once_everywhere(writer, topic, PARTITIONS)
+    writer = clients.producer(bootstrap, linger_ms=linger_ms)
+    clients.write_once_everywhere(writer, topic, PARTITIONS)
     payload = b"x" * 100
     sent_count = 0
     acknowledged_count = 0
@@ -218,7 +166,7 @@ def read_back(bootstrap: str, topic: str, *, seconds: float, partitions: int = P
 
 
 def _read_once(bootstrap: str, topic: str, partitions: int) -> Rate:
-    reader = _reader(bootstrap)
+    reader = clients.reader(bootstrap)
     try:
         expected = 0
         assignment = []
@@ -240,12 +188,6 @@ def _read_once(bootstrap: str, topic: str, partitions: int) -> Rate:
         return Rate(count=seen - first, seconds=time.perf_counter() - begin)
     finally:
         reader.close()
-
-
-def _reader(bootstrap: str, **settings: str | int | bool) -> Consumer:
-    """An assigning reader. librdkafka's default is to sleep 1 s whenever its queue was full."""
-    own = {"group_id": "bench", "enable_auto_commit": False, "fetch_queue_backoff_ms": 5, **settings}
-    return Consumer(client_settings(bootstrap, **own))
 
 
 def _messages(reader: Consumer, wanted: int) -> int:
@@ -271,50 +213,59 @@ def _raise_unless_about_groups(messages: list[Message]) -> None:
 
 def end_to_end(bootstrap: str, topic: str, *, per_second: int = 1000, seconds: float) -> Latency:
     """From `produce()` to the reader's hands at a steady pace, both clients in one process with one clock."""
-    reader = _reader(bootstrap)
+    reader = clients.reader(bootstrap)
     latencies_ms: list[float] = []
+    read_count = 0
     ended = threading.Event()
-    begin = time.perf_counter()
     warm_ns = time.perf_counter_ns() + int(min(1.0, seconds / 4) * 1e9)
 
     def read() -> None:
+        nonlocal read_count
         while not ended.is_set():
             message = reader.poll(0.1)
             if message is None or message.error() is not None:
                 continue
-            value = message.value()
-            assert value is not None, message.offset()
-            sent_ns: int = STAMP.unpack_from(value)[0]
+            read_count += 1
+            sent_ns = _stamp(message)
             if sent_ns > warm_ns:
                 latencies_ms.append((time.perf_counter_ns() - sent_ns) / 1e6)
 
-    ends = [_end_offset(reader, topic, partition) for partition in range(PARTITIONS)]
-    reader.assign([TopicPartition(topic, partition, end) for partition, end in enumerate(ends)])
+    reader.assign(_ends(reader, topic))
     reading = threading.Thread(target=read, name="bench-reader")
     reading.start()
     try:
-        begin = time.perf_counter()
         sent_count = _pace(bootstrap, topic, per_second=per_second, seconds=seconds)
-        time.sleep(0.5)
+        deadline = time.perf_counter() + ANSWER_S_MAX
+        while read_count < sent_count and time.perf_counter() < deadline:
+            time.sleep(0.01)
     finally:
         ended.set()
         reading.join()
         reader.close()
-    if len(latencies_ms) < sent_count * 0.5:
-        raise LoadError(
-            f"{len(latencies_ms)} of {sent_count} messages were read {time.perf_counter() - begin:.1f} s on"
-        )
+    if read_count != sent_count:
+        raise LoadError(f"{sent_count} messages were sent and {read_count} read")
     return Latency.of(latencies_ms)
 
 
-def _end_offset(reader: Consumer, topic: str, partition: int) -> int:
-    _, high = reader.get_watermark_offsets(TopicPartition(topic, partition), timeout=ANSWER_S_MAX)
-    return high
+def _stamp(message: Message) -> int:
+    value = message.value()
+    assert value is not None, message.offset()
+    sent_ns: int = STAMP.unpack_from(value)[0]
+    return sent_ns
+
+
+def _ends(reader: Consumer, topic: str) -> list[TopicPartition]:
+    """Where each partition ends now."""
+    ends = []
+    for partition in range(PARTITIONS):
+        _, high = reader.get_watermark_offsets(TopicPartition(topic, partition), timeout=ANSWER_S_MAX)
+        ends.append(TopicPartition(topic, partition, high))
+    return ends
 
 
 def _pace(bootstrap: str, topic: str, *, per_second: int, seconds: float) -> int:
     """Sends stamped messages on a fixed timetable: a slow answer does not slow the next message down."""
-    writer = producer(bootstrap, linger_ms=0)
+    writer = clients.producer(bootstrap, linger_ms=0)
     padding = bytes(100 - STAMP.size)
     sent_count = 0
     begin = time.perf_counter()

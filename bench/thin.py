@@ -13,7 +13,7 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from bench import loads
+from bench import clients, loads
 from bench.figures import Latency, Rate
 
 
@@ -26,7 +26,7 @@ class Target:
 
 def _consume(target: Target, message_bytes: int, count: int) -> Rate:
     """Fills a topic with about `count` messages, then reads it back."""
-    topic = loads.create_topic(target.bootstrap)
+    topic = clients.create_topic(target.bootstrap)
     written = 0
     while written < count:
         piece = loads.produce_batched(target.bootstrap, topic, message_bytes=message_bytes, seconds=1.0)
@@ -47,7 +47,7 @@ def _batched(target: Target, message_bytes: int) -> Rate:
 
 
 def _many_partitions(target: Target) -> Rate:
-    topic = loads.create_topic(target.bootstrap, partitions=loads.MANY_PARTITIONS)
+    topic = clients.create_topic(target.bootstrap, partitions=loads.MANY_PARTITIONS)
     return loads.produce_many_partitions(target.bootstrap, topic, seconds=target.seconds)
 
 
@@ -76,7 +76,7 @@ def main() -> int:
     if unknown := [name for name in names if name not in ROWS]:
         parser.error(f"unknown rows: {', '.join(unknown)}")
     begin = time.perf_counter()
-    topic = loads.create_topic(arguments.bootstrap)
+    topic = clients.create_topic(arguments.bootstrap)
     print(f"topic {topic} made and written in {(time.perf_counter() - begin) * 1000:.0f} ms", flush=True)
     for name in names:
         figure = ROWS[name](Target(bootstrap=arguments.bootstrap, seconds=arguments.seconds, topic=topic))
