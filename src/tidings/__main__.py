@@ -1,0 +1,5 @@
+"""`python -m tidings`: the command line, for whoever has no `tidings` on the path. Tests: tests/cli/test_main.py"""
+
+from tidings.cli.main import main
+
+main()

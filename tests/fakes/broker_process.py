@@ -1,0 +1,50 @@
+"""A broker's process as the supervisor sees it, without a broker: locks its folder, says that it is ready, ends when
+asked. Run as a script; `--code` makes it end at once with that code, `--silent` never says ready, `--stubborn` ignores
+SIGTERM.
+"""
+
+import argparse
+import json
+import os
+import signal
+import sys
+from pathlib import Path
+
+from tidings.config.exits import Exit
+from tidings.runtime.folder_lock import FolderLock, FolderLocked
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--id", type=int, required=True)
+    parser.add_argument("--data", type=Path, required=True)
+    parser.add_argument("--ready-fd", type=int)
+    parser.add_argument("--parent-fd", type=int)
+    parser.add_argument("--code", type=int)
+    parser.add_argument("--silent", action="store_true")
+    parser.add_argument("--stubborn", action="store_true")
+    arguments = parser.parse_args()
+    stopped_reader, stopped_writer = os.pipe()
+    if arguments.stubborn:
+        signal.signal(signal.SIGTERM, signal.SIG_IGN)
+    else:
+        signal.signal(signal.SIGTERM, lambda *_: os.write(stopped_writer, b"."))
+    if arguments.code is not None:
+        return int(arguments.code)
+    try:
+        lock = FolderLock(arguments.data)
+    except FolderLocked:
+        return Exit.FOLDER_LOCKED
+    if not arguments.silent and arguments.ready_fd is not None:
+        line = json.dumps({"event": "ready", "id": arguments.id, "pid": os.getpid()})
+        os.write(arguments.ready_fd, line.encode() + b"\n")
+    import select
+
+    ends = [stopped_reader] + ([arguments.parent_fd] if arguments.parent_fd is not None else [])
+    select.select(ends, [], [])
+    lock.release()
+    return Exit.OK
+
+
+if __name__ == "__main__":
+    sys.exit(main())
