@@ -80,6 +80,7 @@ class _DecoderSource(FunctionSource):
                 tagged.append(field)
             else:
                 values[field.name] = self._field(field)
+        assert self._flexible or not tagged, declared
         if self._flexible:
             self._tagged_fields(tagged, values)
         self._flush()

@@ -3,7 +3,7 @@
 The one rule: records are never copied. The function returns buffers: small parts joined, pieces of records as
 they came, in the order of the wire; the first buffer is always bytes. A value that does not fit its field is
 our own mistake and ends in Python's error for it. Nothing here knows a particular message. Tests:
-tests/protocol/test_codec.py, test_oracle_*.py
+tests/protocol/test_codec.py, test_oracles.py
 """
 
 from __future__ import annotations
@@ -68,6 +68,7 @@ class _EncoderSource(FunctionSource):
                 tagged.append(field)
             else:
                 self._field(field, f"{value}.{field.name}")
+        assert self._flexible or not tagged, declared
         if not self._flexible:
             return
         if tagged:

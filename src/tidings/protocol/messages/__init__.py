@@ -2,5 +2,6 @@
 
 The one rule: names and order are Kafka's own (in snake case), since the order is the wire. A field that only
 versions below the served ones know is left out, and `since` is left out where all served versions have the
-field. Nothing here knows how bytes are read or written. Tests: tests/protocol/test_messages_*.py
+field. Nothing here knows how bytes are read or written. Tests: tests/protocol/test_declarations.py,
+test_oracles.py
 """
