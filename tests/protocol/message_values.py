@@ -5,7 +5,6 @@ The one rule: a seed always gives the same message, so a failing case is named b
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from random import Random
 
 from tidings.protocol.apis import APIS, ApiKey
@@ -30,17 +29,6 @@ def make_message(message: type[Message], version: int, seed: object) -> Message:
     made = _make_struct(message, version, Random(f"{message.__name__} {version} {seed}"))
     assert isinstance(made, Message)
     return made
-
-
-def walk(value: object) -> Iterator[Struct]:
-    """The struct and all structs in it."""
-    if isinstance(value, Struct):
-        yield value
-        for field in value.FIELDS:
-            yield from walk(getattr(value, field.name))
-    elif isinstance(value, list):
-        for element in value:
-            yield from walk(element)
 
 
 def _make_struct(declared: type[Struct], version: int, random: Random) -> Struct:
