@@ -1,4 +1,4 @@
-"""`python -m tidings`: the command line, for whoever has no `tidings` on the path. Tests: tests/cli/test_main.py"""
+"""`python -m tidings`: the command line, for whoever has it not on the path. Tests: tests/cli/test_main.py"""
 
 from tidings.cli.main import main
 
