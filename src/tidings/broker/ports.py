@@ -1,8 +1,8 @@
 """Ports: all that the broker room asks of the world, as protocols that `node` fills and tests/fakes imitate.
 
 The one rule: nothing here blocks. What takes time takes a callback (`then`), which is called later on the
-same thread, exactly once, never from within the call that took it; times are passed in and out as
-milliseconds of one clock.
+same thread, exactly once, never from within the call that took it. Times are milliseconds since 1970, of one
+clock that never goes back.
 It must not know who fills a port: Raft, segment files, sockets and timers stand behind these names only.
 Tests: tests/fakes/test_fakes.py holds the fakes to these protocols
 """
