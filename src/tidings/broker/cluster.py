@@ -227,7 +227,7 @@ class ClusterState:
         topic = self._topic(command.topic_id)
         configs = _changed(topic.configs, command.values, command.removed, replaces=command.replaces)
         self.put_topic(replace(topic, configs=configs))
-        return Outcome()
+        return Outcome(changes_settings=True)
 
     def _set_broker_configs(self, command: commands.SetBrokerConfigs) -> Outcome:
         if command.broker_id != commands.ALL_BROKERS and command.broker_id not in self.brokers:
@@ -235,7 +235,7 @@ class ClusterState:
         known = self.broker_configs.get(command.broker_id, {})
         configs = _changed(known, command.values, command.removed, replaces=command.replaces)
         self.broker_configs[command.broker_id] = configs
-        return Outcome()
+        return Outcome(changes_settings=True)
 
     def _allot_producer_ids(self, command: commands.AllotProducerIds) -> Outcome:
         first = self.next_producer_id

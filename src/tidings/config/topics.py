@@ -277,18 +277,46 @@ def check_topic_option(name: str, value: str | None) -> str:
     return text
 
 
-def default_of(option: TopicOption, config: Config) -> str:
-    """The value of topics that set nothing: a broker's option where there is one."""
-    return str(getattr(config, option.config_field)) if option.config_field else option.default
+class Source(IntEnum):
+    """Where a setting's value comes from; the numbers are those that DescribeConfigs sends."""
+
+    TOPIC = 1
+    CLUSTER = 3
+    BROKER = 4
+    DEFAULT = 5
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Effective:
+    """A value that is in force, and whose it is."""
+
+    value: str
+    source: Source
+
+
+def effective(
+    option: TopicOption, config: Config, cluster: Mapping[str, str], topic: Mapping[str, str]
+) -> list[Effective]:
+    """All values a setting has, the one in force first: the topic's own, the cluster's (by broker names), the
+    option of the broker, the built-in default."""
+    values = []
+    if option.name in topic:
+        values.append(Effective(value=topic[option.name], source=Source.TOPIC))
+    if option.broker_name in cluster:
+        values.append(Effective(value=cluster[option.broker_name], source=Source.CLUSTER))
+    if option.config_field:
+        of_broker = str(getattr(config, option.config_field))
+        if of_broker != option.default:
+            values.append(Effective(value=of_broker, source=Source.BROKER))
+    values.append(Effective(value=option.default, source=Source.DEFAULT))
+    return values
 
 
 def settings_of(config: Config, cluster: Mapping[str, str], topic: Mapping[str, str]) -> TopicSettings:
-    """What a topic lives by: its own settings, then the cluster's (by broker names), then the broker's
-    options."""
+    """What a topic lives by."""
 
     def value(name: str) -> str:
-        option = TOPIC_OPTIONS[name]
-        return topic.get(name) or cluster.get(option.broker_name) or default_of(option, config)
+        return effective(TOPIC_OPTIONS[name], config, cluster, topic)[0].value
 
     return TopicSettings(
         batch_bytes_max=int(value("max.message.bytes")),
