@@ -13,6 +13,7 @@ import click
 
 from tidings.cli.failure import Failure
 from tidings.cli.settings import address, read_settings, setting_options
+from tidings.config.address import Address
 from tidings.config.exits import Exit
 
 
@@ -33,8 +34,8 @@ from tidings.config.exits import Exit
 def broker(
     broker_id: int | None,
     data: Path | None,
-    kafka: tuple[str, int] | None,
-    peer: tuple[str, int] | None,
+    kafka: Address | None,
+    peer: Address | None,
     join: str | None,
     advertise: str | None,
     rack: str | None,
@@ -57,10 +58,10 @@ def broker(
     flags = {
         "broker_id": broker_id if replace is None else replace,
         "data_folder": data and data.absolute(),
-        "kafka_host": kafka and kafka[0],
-        "kafka_port": kafka and kafka[1],
-        "peer_host": peer and peer[0],
-        "peer_port": peer and peer[1],
+        "kafka_host": kafka and kafka.host,
+        "kafka_port": kafka and kafka.port,
+        "peer_host": peer and peer.host,
+        "peer_port": peer and peer.port,
         "join": join,
         "advertise": advertise,
         "rack": rack,

@@ -14,9 +14,9 @@ from typing import TypeVar
 import click
 
 from tidings.cli.failure import Failure, config_errors
+from tidings.config.address import Address
 from tidings.config.exits import Exit
 from tidings.config.load import Loaded, load_with_places
-from tidings.config.options import PORT_MAX
 
 FILE_NAME = "tidings.toml"
 
@@ -57,13 +57,9 @@ def read_settings(
         return load_with_places(toml, os.environ, given)
 
 
-def address(text: str) -> tuple[str, int]:
-    """HOST:PORT as a host and a port; an IPv6 host stands in brackets."""
-    host, _, port = text.rpartition(":")
-    if not host or not port.isdecimal() or int(port) > PORT_MAX:
-        raise click.BadParameter(f"'{text}' is not HOST:PORT, such as 127.0.0.1:9092")
-    return host.removeprefix("[").removesuffix("]"), int(port)
-
-
-def address_text(host: str, port: int) -> str:
-    return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
+def address(text: str) -> Address:
+    """A HOST:PORT flag."""
+    try:
+        return Address.parse(text)
+    except ValueError as error:
+        raise click.BadParameter(f"{error}, such as 127.0.0.1:9092") from error

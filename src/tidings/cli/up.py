@@ -25,7 +25,8 @@ import click
 from tidings import __version__
 from tidings.cli.failure import Failure
 from tidings.cli.output import say, say_json, styled, warn
-from tidings.cli.settings import address_text, read_settings, setting_options
+from tidings.cli.settings import read_settings, setting_options
+from tidings.config.address import Address
 from tidings.config.exits import Exit
 from tidings.config.load import Loaded
 from tidings.config.options import Config, about
@@ -170,11 +171,11 @@ def _record(loaded: Loaded, folder: Path) -> ClusterRecord:
 def _plans(loaded: Loaded, folder: Path, record: ClusterRecord) -> list[BrokerPlan]:
     config = loaded.config
     secret = cluster_folder.ensure_secret(folder)
-    peers = [address_text(config.peer_host, port) for port in record.peer_ports]
+    peers = [str(Address(config.peer_host, port)) for port in record.peer_ports]
     settings = list(_settings_of_brokers(loaded))
     plans: list[BrokerPlan] = []
     for broker_id, (kafka_port, peer) in enumerate(zip(record.kafka_ports, peers, strict=True), start=1):
-        kafka = address_text(config.kafka_host, kafka_port)
+        kafka = str(Address(config.kafka_host, kafka_port))
         data = folder / f"broker-{broker_id}"
         argv = [sys.executable, "-m", "tidings", "broker", "--id", str(broker_id), "--data", str(data)]
         argv += ["--kafka", kafka, "--peer", peer, "--join", ",".join(peers), "--secret-file", str(secret)]

@@ -11,6 +11,8 @@ from ipaddress import ip_address
 from pathlib import Path
 from typing import TypeVar
 
+from tidings.config.address import Address
+
 KIB = 1024
 MIB = 1024 * KIB
 GIB = 1024 * MIB
@@ -260,6 +262,12 @@ def _check_together(config: Config) -> None:
             f"{config.kafka_host} can be reached from other machines, and the listener cannot be secured yet",
             hint="add --insecure-network if everyone who can reach it may read and write everything",
         )
+    for name, texts in (("join", config.join), ("advertise", tuple(filter(None, [config.advertise])))):
+        for text in texts:
+            try:
+                Address.parse(text)
+            except ValueError as error:
+                raise OptionError(name, str(error)) from error
     if config.log_format not in ("auto", "json", "text"):
         raise OptionError("log_format", f"'{config.log_format}' is none of auto, json, text")
     if config.log_level not in ("debug", "info", "warning", "error"):
