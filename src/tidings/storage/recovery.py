@@ -1,0 +1,184 @@
+"""Recovery: what every group of a folder is at start, from the checkpoints and the write-ahead log alone.
+
+The one rule: nothing is written and nothing is deleted here. Each group is intact up to its last promised
+entry, or doubtful (a torn tail was cut), or damaged with a sentence why; damage of a group's files concerns
+that group only.
+It must not read history: older rows and payloads are checked when they are read, or by verify.py.
+Tests: tests/storage/test_recovery.py, tests/storage/test_crashes.py
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from tidings.raft.entries import Entry, HardState, Membership, StartState
+from tidings.storage.checkpoint import Checkpoint, LogStart, read_checkpoint
+from tidings.storage.errors import Damaged
+from tidings.storage.files import Files
+from tidings.storage.segment_check import check_segments
+from tidings.storage.wal_format import HeldFile, LastEntry, Mark, WalStart
+from tidings.storage.wal_reader import WalReader, WalSummary
+from tidings.storage.wal_tails import NO_CHECKPOINT, CheckpointedAt, GroupTail, WalTails
+
+WAL_FOLDER = "wal"
+GROUPS_FOLDER = "groups"
+_NOTHING = StartState(index=0, term=0, offset=0, membership=Membership(voters=()))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RecoveredGroup:
+    """One group at start. Without a checkpoint (a young group) the owner knows its first membership."""
+
+    group: int
+    checkpoint: Checkpoint | None
+    hard: HardState
+    tail: list[Entry]  # behind the checkpoint, without a hole
+    damaged: str | None
+    vote_lost: bool  # damaged, and in addition it may have voted in a term it does not remember
+    doubtful: bool
+
+    @property
+    def start(self) -> StartState:
+        return self.checkpoint.start if self.checkpoint else _NOTHING
+
+    @property
+    def log_start(self) -> LogStart:
+        return self.checkpoint.log_start if self.checkpoint else LogStart(index=0, term=0, offset=0)
+
+    @property
+    def first_index(self) -> int:
+        """The lowest index that can be read."""
+        return self.log_start.index + 1
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Recovered:
+    """A folder at start."""
+
+    groups: dict[int, RecoveredGroup]
+    wal: WalStart  # for WalWriter.open
+    torn: str | None  # why all groups are doubtful, if they are
+    damage: str | None  # what is wrong with the write-ahead log, if it is
+
+    def oldest_files(self) -> dict[int, int]:
+        """group -> the oldest file of the write-ahead log with entries that its checkpoint does not cover."""
+        oldest: dict[int, int] = {}
+        for file in self.wal.older:
+            for group, index in file.last_index.items():
+                if group in self.groups and index > self.groups[group].start.index:
+                    oldest.setdefault(group, file.number)
+        return oldest
+
+
+def group_folder(folder: str, group: int) -> str:
+    return f"{folder}/{GROUPS_FOLDER}/{group}"
+
+
+def recover(files: Files, folder: str, *, salt: bytes) -> Recovered:
+    """Read the checkpoints, then the write-ahead log. Raises FormatTooNew; OSError where a file cannot be
+    synced."""
+    checkpoints, damaged = _read_checkpoints(files, folder)
+    tails = WalTails(
+        {
+            **dict.fromkeys(damaged, NO_CHECKPOINT),
+            **{group: _stands_at(checkpoint) for group, checkpoint in checkpoints.items()},
+        }
+    )
+    summary = WalReader(files, f"{folder}/{WAL_FOLDER}", salt=salt, tails=tails).read()
+    groups: dict[int, RecoveredGroup] = {}
+    for group, tail in sorted(tails.groups.items()):
+        groups[group] = _judge(
+            group, checkpoints.get(group), tail, damaged.get(group), is_torn=bool(summary.torn)
+        )
+    sequences = [checkpoint.reset_sequence for checkpoint in checkpoints.values()]
+    return Recovered(
+        groups=groups,
+        wal=_wal_start(summary, tails.files, groups, tails.groups, max(sequences, default=0)),
+        torn=summary.torn,
+        damage=summary.damage,
+    )
+
+
+def _read_checkpoints(files: Files, folder: str) -> tuple[dict[int, Checkpoint], dict[int, str]]:
+    """The checkpoints that can be read, and what is wrong with the groups' own files."""
+    checkpoints: dict[int, Checkpoint] = {}
+    damaged: dict[int, str] = {}
+    for name in files.list(f"{folder}/{GROUPS_FOLDER}"):
+        if not name.isdigit():
+            continue
+        group = int(name)
+        path = group_folder(folder, group)
+        try:
+            checkpoint = read_checkpoint(files, path)
+            if checkpoint is None:
+                continue  # young, with all of it in the write-ahead log; or unknown, and left alone
+            if checkpoint.group != group:
+                raise Damaged("the checkpoint is of another group", folder=path, group=checkpoint.group)
+            checkpoints[group] = checkpoint
+            check_segments(files, path, checkpoint)
+        except Damaged as error:
+            damaged[group] = str(error)
+    return checkpoints, damaged
+
+
+def _stands_at(checkpoint: Checkpoint) -> CheckpointedAt:
+    return CheckpointedAt(
+        index=checkpoint.start.index, term=checkpoint.start.term, reset_sequence=checkpoint.reset_sequence
+    )
+
+
+def _judge(
+    group: int, checkpoint: Checkpoint | None, tail: GroupTail, damaged: str | None, *, is_torn: bool
+) -> RecoveredGroup:
+    return RecoveredGroup(
+        group=group,
+        checkpoint=checkpoint,
+        hard=tail.hard,
+        tail=tail.tail,
+        damaged=damaged or tail.problem(),
+        vote_lost=tail.lost_vote is not None or Mark.VOTE_LOST in tail.marks,
+        doubtful=is_torn or Mark.DOUBTFUL in tail.marks,
+    )
+
+
+def _wal_start(
+    summary: WalSummary,
+    older: list[HeldFile],
+    groups: dict[int, RecoveredGroup],
+    tails: dict[int, GroupTail],
+    reset_sequence: int,
+) -> WalStart:
+    """What the writer goes on with: the verdict on every group stands in the first flush it writes."""
+    is_new_chain = summary.damage is not None
+    return WalStart(
+        file_number=summary.next_file_number,
+        sequence=max(summary.next_sequence, reset_sequence + 1) if is_new_chain else summary.next_sequence,
+        previous_crc=summary.previous_crc,
+        is_new_chain=is_new_chain,
+        older=older,
+        hard_states={group: tail.hard for group, tail in tails.items()},
+        marks={group: _marks(recovered) for group, recovered in groups.items()},
+        last={group: _last(recovered, tails[group]) for group, recovered in groups.items()},
+        seal_file=summary.seal_file,
+        seal_position=summary.seal_position,
+        unused=summary.unused,
+    )
+
+
+def _marks(recovered: RecoveredGroup) -> Mark:
+    marks = Mark.NONE
+    if recovered.doubtful:
+        marks |= Mark.DOUBTFUL
+    if recovered.damaged is not None:
+        marks |= Mark.DAMAGED
+    if recovered.vote_lost:
+        marks |= Mark.VOTE_LOST
+    return marks
+
+
+def _last(recovered: RecoveredGroup, tail: GroupTail) -> LastEntry:
+    if recovered.damaged is not None:
+        return tail.last
+    if recovered.tail:
+        return LastEntry(recovered.tail[-1].index, recovered.tail[-1].term)
+    return LastEntry(recovered.start.index, recovered.start.term)

@@ -1,0 +1,175 @@
+"""What the write-ahead log says of each group: its tail behind the checkpoint, its term and vote, its marks.
+
+The one rule: an entry written at an index replaces whatever was at that index and behind it. So a tail that
+was written again as a whole is harmless, and after damage a tail counts only from a record that makes
+everything before it irrelevant.
+It must not know where in which file a flush stands. Tests: tests/storage/test_wal_tails.py
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from tidings.raft.entries import Entry, EntryKind, HardState
+from tidings.storage.wal_format import (
+    ENTRY_KINDS_BELOW,
+    HARD_STATE,
+    LAST_TERM,
+    MARKS,
+    RECORD,
+    RECORD_BYTES,
+    STATE,
+    HeldFile,
+    LastEntry,
+    Mark,
+    supersede,
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CheckpointedAt:
+    """Where a group's checkpoint stands."""
+
+    index: int
+    term: int
+    reset_sequence: int  # of the flush with the last start mark that was carried out; 0: none
+
+
+NO_VOTE = HardState(term=0, vote=0)
+NO_CHECKPOINT = CheckpointedAt(index=0, term=0, reset_sequence=0)
+
+
+@dataclass(slots=True)
+class GroupTail:
+    """One group while the log is read."""
+
+    checkpoint: CheckpointedAt
+    tail: list[Entry] = field(default_factory=list)  # contiguous from checkpoint.index + 1
+    last: LastEntry = field(default_factory=lambda: LastEntry(0, 0))  # of the log, as the newest record says
+    hard: HardState = NO_VOTE
+    marks: Mark = Mark.NONE
+    lost_log: str | None = None  # why the end of its log is not known
+    lost_vote: str | None = None  # why its term and vote are not known
+    is_ignoring: bool = False  # behind a start mark that was never carried out: nothing of this was promised
+
+    def problem(self) -> str | None:
+        """Why this group is damaged, None if it is intact."""
+        if self.lost_vote is not None:
+            return f"its term and vote are not known: {self.lost_vote}"
+        if self.lost_log is not None:
+            return f"the end of its log is not known: {self.lost_log}"
+        if Mark.DAMAGED in self.marks:
+            return "it was damaged before and is not refilled yet"
+        if self.tail:
+            end = LastEntry(self.tail[-1].index, self.tail[-1].term)
+        else:
+            end = LastEntry(self.checkpoint.index, self.checkpoint.term)
+        if end.index < self.last.index or (end.index == self.last.index and end.term != self.last.term):
+            return (
+                f"its log ends at index {end.index} of term {end.term}, "
+                f"but had reached index {self.last.index} of term {self.last.term}"
+            )
+        return None
+
+
+class WalTails:
+    """All groups while the log is read."""
+
+    def __init__(self, checkpoints: Mapping[int, CheckpointedAt]) -> None:
+        self.groups: dict[int, GroupTail] = {}
+        self.files: list[HeldFile] = []
+        self._file = HeldFile(number=0, file_bytes=0, last_index={})
+        self._lost: str | None = None
+        for group, checkpoint in checkpoints.items():
+            tail = GroupTail(checkpoint)
+            # A group at index 0 has never had a term; any other has one, and only the log holds it.
+            tail.lost_vote = "the write-ahead log has no record of them" if checkpoint.index else None
+            self.groups[group] = tail
+
+    def begin_file(self, file: HeldFile, *, is_opened: bool) -> None:
+        self._file = file
+        if file.number:
+            self.files.append(file)
+        if is_opened:
+            for tail in self.groups.values():
+                tail.is_ignoring = False
+
+    def lose_all(self, reason: str) -> None:
+        """Flushes are missing here: they may have held anything."""
+        self._lost = reason
+        for tail in self.groups.values():
+            tail.tail.clear()
+            tail.lost_log = tail.lost_vote = reason
+
+    def take_flush(self, sequence: int, body: bytes) -> None:
+        position = 0
+        end = len(body)
+        unpack = RECORD.unpack_from
+        while position < end:
+            group, kind, record_count, length, index, term, base_offset = unpack(body, position)
+            position += RECORD_BYTES
+            tail = self.groups.get(group)
+            if tail is None:
+                tail = self._add(group)
+            if kind >= ENTRY_KINDS_BELOW:
+                _take_state(
+                    tail, kind, body[position : position + length], index, term, base_offset, record_count
+                )
+            elif kind == EntryKind.START:
+                self._take_start_mark(group, tail, sequence, LastEntry(index, term))
+            elif not tail.is_ignoring:
+                if index > tail.checkpoint.index:
+                    payload = body[position : position + length]
+                    _take_entry(tail, Entry(index, term, kind, base_offset, record_count, payload))
+                else:
+                    tail.tail.clear()
+                    tail.lost_log = None
+                self._note_last(group, tail, LastEntry(index, term))
+            position += length
+
+    def _add(self, group: int) -> GroupTail:
+        tail = self.groups[group] = GroupTail(NO_CHECKPOINT)
+        tail.lost_vote = self._lost
+        return tail
+
+    def _take_start_mark(self, group: int, tail: GroupTail, sequence: int, start: LastEntry) -> None:
+        """The whole log was replaced, if the checkpoint says that it came to that."""
+        tail.is_ignoring = tail.checkpoint.reset_sequence < sequence
+        if not tail.is_ignoring:
+            tail.tail.clear()
+            tail.lost_log = None
+            self._note_last(group, tail, start)
+
+    def _note_last(self, group: int, tail: GroupTail, last: LastEntry) -> None:
+        if last.index <= tail.last.index:
+            supersede(self.files[:-1], group, last.index)
+        tail.last = last
+        self._file.last_index[group] = last.index
+
+
+def _take_entry(tail: GroupTail, entry: Entry) -> None:
+    entries = tail.tail
+    place = entry.index - tail.checkpoint.index - 1
+    if place > len(entries):
+        tail.lost_log = f"entries before index {entry.index} are missing"
+        return
+    if place < len(entries):
+        del entries[place:]
+    if place == 0:
+        tail.lost_log = None  # whatever was lost before is replaced by this one and those that follow
+    entries.append(entry)
+
+
+def _take_state(
+    tail: GroupTail, kind: int, payload: bytes, index: int, term: int, vote: int, marks: int
+) -> None:
+    if kind in (HARD_STATE, STATE):
+        tail.hard = HardState(term=term, vote=vote)
+        tail.lost_vote = None
+    if kind in (MARKS, STATE):
+        tail.marks = Mark(marks)
+    if kind == STATE:
+        tail.lost_log = None
+        if not tail.is_ignoring:
+            tail.last = LastEntry(index, LAST_TERM.unpack(payload)[0])
