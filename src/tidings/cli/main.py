@@ -15,6 +15,7 @@ from typing import NoReturn
 import click
 
 from tidings import __version__
+from tidings.cli.doors import Doors
 from tidings.cli.failure import Failure, show
 from tidings.config.exits import Exit
 
@@ -92,10 +93,10 @@ def tidings(context: click.Context) -> None:
         click.echo(context.get_help())
 
 
-def run(arguments: list[str]) -> int:
+def run(arguments: list[str], doors: Doors | None = None) -> int:
     """Runs a command line and returns its exit code; nothing but a mistake of ours leaves as an exception."""
     try:
-        outcome = tidings.main(arguments, prog_name="tidings", standalone_mode=False)
+        outcome = tidings.main(arguments, prog_name="tidings", standalone_mode=False, obj=doors or Doors())
         sys.stdout.flush()
     except Failure as failure:
         show(failure)

@@ -26,11 +26,11 @@ from confluent_kafka.admin import (
 
 from tidings.kafka.connection import (
     REQUEST_SECONDS_MAX,
-    Refused,
     client_settings,
     kafka_errors,
     require_reachable,
 )
+from tidings.kafka.errors import Refused
 
 # The broker answers CreateTopics and the like when every broker knows; this is how long it may take.
 OPERATION_SECONDS_MAX = 10.0

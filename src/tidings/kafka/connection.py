@@ -15,25 +15,13 @@ from types import MappingProxyType
 from confluent_kafka import KafkaError, KafkaException
 
 from tidings.config.address import Address
+from tidings.kafka.errors import Refused, Unreachable
 
 CONNECT_SECONDS_MAX = 3.0
 REQUEST_SECONDS_MAX = 15.0
 DEFAULT_PORT = 9092
 
 ClientSetting = str | int | float | bool
-
-
-class Unreachable(Exception):
-    """No broker answers at the given addresses."""
-
-
-class Refused(Exception):
-    """The cluster refused what was asked, or could not do it. `name` is the error's name in Kafka."""
-
-    def __init__(self, reason: str, name: str = "") -> None:
-        super().__init__(reason)
-        self.reason = reason
-        self.name = name
 
 
 def client_settings(

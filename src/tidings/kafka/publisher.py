@@ -15,10 +15,12 @@ from dataclasses import dataclass
 
 from confluent_kafka import KafkaError, KafkaException, Message, Producer
 
-from tidings.kafka.connection import Refused, Unreachable, client_settings, refused, require_reachable
+from tidings.kafka.connection import client_settings, refused, require_reachable
+from tidings.kafka.errors import Refused, Unreachable
 
 POLL_SECONDS = 0.05
 ANY_PARTITION = -1
+MESSAGE_BYTES_MAX = 16 * 1024 * 1024
 
 Header = tuple[str, bytes]
 
@@ -41,8 +43,8 @@ OnOutcome = Callable[[int, Outcome], None]
 
 
 class Publisher:
-    """Publishes to one topic. `on_outcome(number, outcome)` is called once per message, in order, from 0
-    on.
+    """Publishes to one topic. `on_outcome(number, outcome)` is called once per message, in order, from 0 on;
+    `on_pause()` after those that came at one time.
     """
 
     def __init__(
@@ -53,16 +55,20 @@ class Publisher:
         partition: int = ANY_PARTITION,
         delivery_ms_max: int,
         on_outcome: OnOutcome,
+        on_pause: Callable[[], None],
     ) -> None:
         require_reachable(bootstrap)
         self._topic = topic
         self._partition = partition
         self._on_outcome = on_outcome
+        self._on_pause = on_pause
         self._producer = Producer(
             client_settings(
                 bootstrap,
                 {
                     "acks": "all",
+                    # The topic's own limit is the cluster's to enforce.
+                    "message.max.bytes": MESSAGE_BYTES_MAX,
                     "enable.idempotence": True,
                     # As Kafka's Java client hashes, so that the same key is in the same partition for
                     # everyone.
@@ -117,7 +123,8 @@ class Publisher:
 
     def _poll(self) -> None:
         while not self._is_closed.is_set():
-            self._producer.poll(POLL_SECONDS)
+            if self._producer.poll(POLL_SECONDS):
+                self._on_pause()
 
     def _settle(self, number: int, outcome: Outcome) -> None:
         with self._lock:

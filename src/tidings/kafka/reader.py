@@ -18,12 +18,12 @@ from confluent_kafka import OFFSET_END, Consumer, KafkaError, KafkaException, Me
 
 from tidings.kafka.connection import (
     REQUEST_SECONDS_MAX,
-    Refused,
     client_settings,
     kafka_errors,
     refused,
     require_reachable,
 )
+from tidings.kafka.errors import Refused
 from tidings.kafka.positions import AtOffset, Edge, Last, Position, Since
 
 POLL_SECONDS = 0.2  # Ctrl-C waits no longer

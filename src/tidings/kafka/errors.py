@@ -1,0 +1,18 @@
+"""Errors: what can come of talking to a cluster, for callers that should not import the client to catch it.
+
+Rule: two kinds, split by what to do about them: look for the cluster, or ask for something else.
+Must not know: the client's error codes. Tests: tests/kafka/test_connection.py
+"""
+
+
+class Unreachable(Exception):
+    """No broker answers at the given addresses."""
+
+
+class Refused(Exception):
+    """The cluster refused what was asked, or could not do it. `name` is the error's name in Kafka."""
+
+    def __init__(self, reason: str, name: str = "") -> None:
+        super().__init__(reason)
+        self.reason = reason
+        self.name = name
