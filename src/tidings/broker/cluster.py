@@ -38,12 +38,15 @@ class BrokerRow:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PartitionRow:
-    """A partition: the group that replicates it and the brokers that hold it, preferred leader first."""
+    """A partition: the group that replicates it and the brokers that hold it, preferred leader first.
+    `founders` are the members with which the group's log begins, the same for ever: later changes stand in
+    that log."""
 
     group: int
     topic_id: bytes
     index: int
     replicas: tuple[int, ...]
+    founders: tuple[int, ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -284,6 +287,7 @@ class ClusterState:
                 topic_id=topic_id,
                 index=first_index + place_index,
                 replicas=tuple(replicas),
+                founders=tuple(self.brokers[broker_id].member for broker_id in replicas),
             )
             for place_index, replicas in enumerate(placements)
         )

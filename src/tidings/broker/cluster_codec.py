@@ -39,7 +39,7 @@ def encode_cluster(state: ClusterState) -> bytes:
             topic.name,
             topic.topic_id.hex(),
             dict(topic.configs),
-            [[row.group, list(row.replicas)] for row in topic.partitions],
+            [[row.group, list(row.replicas), list(row.founders)] for row in topic.partitions],
         ]
         for topic in state.topics.values()
     ]
@@ -86,8 +86,14 @@ def _from_tables(tables: dict[str, Any]) -> ClusterState:  # Any: what JSON hold
     for name, id_text, configs, partitions in tables["topics"]:
         topic_id = bytes.fromhex(id_text)
         rows = tuple(
-            PartitionRow(group=group, topic_id=topic_id, index=index, replicas=tuple(replicas))
-            for index, (group, replicas) in enumerate(partitions)
+            PartitionRow(
+                group=group,
+                topic_id=topic_id,
+                index=index,
+                replicas=tuple(replicas),
+                founders=tuple(founders),
+            )
+            for index, (group, replicas, founders) in enumerate(partitions)
         )
         state.put_topic(TopicRow(name=name, topic_id=topic_id, partitions=rows, configs=configs))
     for broker_id, configs in tables["broker_configs"]:

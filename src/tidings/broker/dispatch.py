@@ -14,13 +14,21 @@ from types import MappingProxyType
 from tidings.broker.cluster import ClusterState
 from tidings.broker.cluster_codec import decode_cluster, encode_cluster
 from tidings.broker.handlers import (
+    alter_configs,
     api_versions,
+    create_partitions,
     create_topics,
+    delete_records,
+    delete_topics,
+    describe_cluster,
+    describe_configs,
+    describe_topic_partitions,
     fetch,
     find_coordinator,
     init_producer_id,
     list_offsets,
     metadata,
+    offset_for_leader_epoch,
     produce,
 )
 from tidings.broker.outcome import Outcome
@@ -29,7 +37,7 @@ from tidings.broker.ports import ReplicaLog
 from tidings.broker.requests import Request
 from tidings.broker.site import Ports, Site
 from tidings.config.options import Config
-from tidings.protocol.apis import ApiKey
+from tidings.protocol.apis import API_VERSIONS, ApiKey
 from tidings.protocol.schema import Message
 
 Handler = Callable[[Site, Request, int], Message | None]
@@ -43,9 +51,55 @@ HANDLERS: Mapping[int, Handler] = MappingProxyType(
         ApiKey.FIND_COORDINATOR: find_coordinator.handle,
         ApiKey.API_VERSIONS: api_versions.handle,
         ApiKey.CREATE_TOPICS: create_topics.handle,
+        ApiKey.DELETE_TOPICS: delete_topics.handle,
+        ApiKey.DELETE_RECORDS: delete_records.handle,
         ApiKey.INIT_PRODUCER_ID: init_producer_id.handle,
+        ApiKey.OFFSET_FOR_LEADER_EPOCH: offset_for_leader_epoch.handle,
+        ApiKey.DESCRIBE_CONFIGS: describe_configs.handle,
+        ApiKey.ALTER_CONFIGS: alter_configs.handle,
+        ApiKey.CREATE_PARTITIONS: create_partitions.handle,
+        ApiKey.INCREMENTAL_ALTER_CONFIGS: alter_configs.handle_incremental,
+        ApiKey.DESCRIBE_CLUSTER: describe_cluster.handle,
+        ApiKey.DESCRIBE_TOPIC_PARTITIONS: describe_topic_partitions.handle,
     }
 )
+
+_GROUPS = "consumer groups come later: assign partitions with explicit offsets"
+_TRANSACTIONS = "transactions come later: use an idempotent producer"
+_SECURITY = "the Kafka listener has no authentication yet"
+_PLACEMENT = "replicas are moved by the brokers' own means"
+_SHARE_GROUPS = "share groups come later"
+
+# What other brokers serve and this one does not, by API key, with the reason for the log event. None of it is
+# advertised, so a client asks for it only without having looked; its connection is closed, as there is no
+# answer that it could read.
+LEFT_OUT: Mapping[int, str] = MappingProxyType(
+    {
+        **dict.fromkeys((8, 9, 11, 12, 13, 14, 15, 16, 42, 47, 68, 69), _GROUPS),
+        **dict.fromkeys((24, 25, 26, 27, 28, 61, 65, 66), _TRANSACTIONS),
+        **dict.fromkeys((17, 29, 30, 31, 36, 38, 39, 40, 41, 50, 51), _SECURITY),
+        **dict.fromkeys((34, 35, 43, 45, 46), _PLACEMENT),
+        **dict.fromkeys((76, 77, 78, 79, 83, 84, 85, 86, 87, 90, 91, 92), _SHARE_GROUPS),
+        **dict.fromkeys((88, 89), "streams groups come later"),
+        **dict.fromkeys((48, 49), "there are no quotas"),
+        **dict.fromkeys((71, 72, 74), "clients' telemetry is not collected"),
+        **dict.fromkeys((55, 57, 64, 80, 81), "the metadata quorum is changed by the brokers' own means"),
+    }
+)
+
+
+def refuse(api_key: int, api_version: int) -> Message | None:
+    """What to send for a request that is not served in its version: an ApiVersions answer, to be written in
+    version 0; for any other API None, and the connection is closed."""
+    return api_versions.unsupported_version() if api_key == ApiKey.API_VERSIONS else None
+
+
+def why_refused(api_key: int, api_version: int) -> str:
+    """The reason, for the log event."""
+    if api_key in API_VERSIONS:
+        low, high = API_VERSIONS[api_key]
+        return f"{ApiKey(api_key).name} is served in versions {low} to {high}, not in {api_version}"
+    return LEFT_OUT.get(api_key, f"there is no API with the key {api_key}")
 
 
 class Broker:

@@ -127,10 +127,10 @@ def _describe_asked(site: Site, version: int, asked: MetadataRequestTopic) -> Me
     row = site.cluster.topics.get(asked.name or "")
     if row is not None:
         return describe_topic(site, row)
-    return MetadataResponseTopic(error_code=_why_unknown(asked.name or ""), name=asked.name or "")
+    return MetadataResponseTopic(error_code=why_unknown(asked.name or ""), name=asked.name or "")
 
 
-def _why_unknown(name: str) -> ErrorCode:
+def why_unknown(name: str) -> ErrorCode:
     try:
         check_name(name)
     except TopicRefused as refused:
