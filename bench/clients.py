@@ -11,7 +11,7 @@ import uuid
 from typing import Final
 
 from confluent_kafka import Consumer, KafkaError, Message, Producer, TopicPartition
-from confluent_kafka.admin import (  # type: ignore[attr-defined]  # names it does not re-export by the letter
+from confluent_kafka.admin import (
     AdminClient,
     ClusterMetadata,
     NewTopic,
@@ -114,7 +114,7 @@ def message_count(bootstrap: str, topic: str, partition: int) -> int:
 
 def leader_epochs(bootstrap: str, topic: str, partitions: int = PARTITIONS) -> int:
     """The sum of the partitions' leader epochs: what it grew by is how many elections there were."""
-    latest: OffsetSpec = OffsetSpec.latest()  # type: ignore[no-untyped-call]  # the package's omission
+    latest: OffsetSpec = OffsetSpec.latest()
     client = admin(bootstrap)
     answers = client.list_offsets({TopicPartition(topic, number): latest for number in range(partitions)})
     return sum(int(answer.result(timeout=ANSWER_S_MAX).leader_epoch or 0) for answer in answers.values())

@@ -80,6 +80,7 @@ def task_of(arguments: Sequence[str]) -> Task:
         measurements=tuple(each for each in MEASUREMENTS if set(each.rows) & set(wanted_rows)),
         rounds=asked.rounds or (1 if quick else 3),
         plan=Plan(
+            warm_up_s=5.0 if quick else 45.0,
             load_s=asked.seconds or (2.0 if quick else 5.0),
             idle_s=5.0 if quick else 20.0,
             kills=asked.kills or (2 if quick else 7),
@@ -105,7 +106,7 @@ def measure(task: Task, make: Mapping[str, Callable[[Mapping[str, str]], System]
     """Fills `results`, round by round, system by system."""
     for round_number in range(1, task.rounds + 1):
         for system in task.systems:
-            laboratory = Laboratory(make[system])
+            laboratory = Laboratory(make[system], warm_up_s=task.plan.warm_up_s)
             try:
                 for measurement in task.measurements:
                     if measurement.tidings_only and system != TIDINGS:

@@ -22,6 +22,7 @@ from bench.systems import System
 Samples = dict[str, list[float]]
 """Row name -> samples."""
 SLOW_FSYNC_MS: Final = 5
+FIRST_TOUCH_S: Final = 3.0
 SETTLE_S: Final = 5.0
 """Rest after a start or after topics were made, before idleness is measured."""
 
@@ -30,6 +31,7 @@ SETTLE_S: Final = 5.0
 class Plan:
     """How long and how often, per round."""
 
+    warm_up_s: float
     load_s: float
     idle_s: float
     kills: int
@@ -44,8 +46,9 @@ class Laboratory:
     The loads share one cluster that has been warmed up; what asks for a fresh one ends it.
     """
 
-    def __init__(self, make: Callable[[Mapping[str, str]], System]) -> None:
+    def __init__(self, make: Callable[[Mapping[str, str]], System], *, warm_up_s: float) -> None:
         self._make = make
+        self._warm_up_s = warm_up_s
         self._shared: System | None = None
 
     def shared(self) -> System:
@@ -53,7 +56,7 @@ class Laboratory:
             self._shared = self._make({})
             self._shared.prepare()
             self._shared.start()
-            _warm_up(self._shared.bootstrap)
+            self.warm_up(self._shared)
         return self._shared
 
     @contextmanager
@@ -74,6 +77,20 @@ class Laboratory:
             system.start()
             yield system
 
+    def warm_up(self, system: System) -> None:
+        """Some of everything, again and again: Java takes most of a minute to compile Kafka."""
+        deadline = time.perf_counter() + self._warm_up_s
+        few = clients.create_topic(system.bootstrap)
+        many = clients.create_topic(system.bootstrap, partitions=loads.MANY_PARTITIONS)
+        while time.perf_counter() < deadline:
+            loads.produce_one_at_a_time(system.bootstrap, few, seconds=2.0)
+            loads.produce_outstanding(system.bootstrap, few, window=64, linger_ms=0, seconds=2.0)
+            loads.produce_many_partitions(system.bootstrap, many, seconds=2.0)
+            loads.produce_batched(system.bootstrap, few, message_bytes=100, seconds=1.0)
+            loads.read_back(system.bootstrap, few, seconds=0.2)
+        clients.delete_topic(system.bootstrap, few)
+        clients.delete_topic(system.bootstrap, many)
+
     def close(self) -> None:
         shared, self._shared = self._shared, None
         if shared is not None:
@@ -85,16 +102,6 @@ class Measurement:
     rows: tuple[str, ...]
     run: Callable[[Laboratory, Plan], Samples]
     tidings_only: bool = False
-
-
-def _warm_up(bootstrap: str) -> None:
-    """Some of everything, so that no system is measured while it compiles or opens its first connections."""
-    topic = clients.create_topic(bootstrap)
-    loads.produce_one_at_a_time(bootstrap, topic, seconds=1.0)
-    loads.produce_outstanding(bootstrap, topic, window=64, linger_ms=0, seconds=1.0)
-    loads.produce_batched(bootstrap, topic, message_bytes=100, seconds=2.0)
-    loads.read_back(bootstrap, topic, seconds=0.5)
-    clients.delete_topic(bootstrap, topic)
 
 
 @contextmanager
@@ -153,6 +160,8 @@ def _written_and_read(size: str, *, message_bytes: int) -> Measurement:
 def _many_partitions(laboratory: Laboratory, plan: Plan) -> Samples:
     bootstrap = laboratory.shared().bootstrap
     with _topic(bootstrap, partitions=loads.MANY_PARTITIONS) as topic:
+        # The first seconds make each partition's files; what is measured is a topic in use.
+        loads.produce_many_partitions(bootstrap, topic, seconds=FIRST_TOUCH_S)
         rate = loads.produce_many_partitions(bootstrap, topic, seconds=plan.load_s)
     return {"partitions-200": [rate.per_second]}
 
@@ -209,7 +218,7 @@ def _slow_fsync(laboratory: Laboratory, plan: Plan) -> Samples:
     rates = []
     for environment in ({}, slow_fsync.environment(cache=plan.cache, delay_ms=SLOW_FSYNC_MS)):
         with laboratory.fresh(environment) as system:
-            _warm_up(system.bootstrap)
+            laboratory.warm_up(system)
             rates.append(_outstanding_rate(system.bootstrap, 500, 5, plan).per_second)
     plain, slow = rates
     return {"slow-fsync": [slow / plain]}
