@@ -1,0 +1,44 @@
+"""Stock clients against real brokers: one cluster for all tests of a worker, fresh topics for each test.
+
+The one rule: what these tests use is what any user of a Kafka client has. They start `tidings up` by themselves; to
+run them against a cluster that is up already, Apache Kafka included, name it:
+
+    TIDINGS_TEST_KAFKA=127.0.0.1:9092,127.0.0.1:9093,127.0.0.1:9094 .venv/bin/pytest tests/clients
+
+Tests of what only Tidings answers (refusals, log events) are skipped there where the cluster answers otherwise.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+
+import pytest
+
+from tests.clients.cluster import Cluster, running_cluster
+from tests.clients.librdkafka import Librdkafka
+from tests.clients.topics import Topics
+
+
+@pytest.fixture(scope="session")
+def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
+    with running_cluster(tmp_path_factory.mktemp("cluster")) as running:
+        yield running
+
+
+@pytest.fixture(scope="session")
+def stock(cluster: Cluster) -> Librdkafka:
+    """The reference client: what it writes others must read, and the other way round."""
+    return Librdkafka(cluster.bootstrap)
+
+
+@pytest.fixture(scope="session")
+def topics(cluster: Cluster, stock: Librdkafka) -> Topics:
+    return Topics(cluster, stock)
+
+
+@pytest.fixture(autouse=True)
+def what_it_shows(request: pytest.FixtureRequest, record_property: Callable[[str, object], None]) -> None:
+    """Writes into the test report what docs/compatibility.md may say because of this test."""
+    client = getattr(request.cls, "CLIENT", getattr(request.module, "CLIENT", ""))
+    for marker in request.node.iter_markers("shows"):
+        record_property("shows", f"{client}: {marker.args[0]}")
