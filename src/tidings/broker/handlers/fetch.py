@@ -38,6 +38,7 @@ from tidings.protocol.schema import Message
 
 FETCH_WAIT_MS_MAX = 60_000  # who asks for more gets an empty answer then: parked requests do not pile up
 NO_OFFSET = -1
+TOPIC_ID_SINCE = 13
 _OFFSET_NOT_AVAILABLE_SINCE = 11
 
 
@@ -178,7 +179,11 @@ class _Fetch:
         self._deadline_ms = now_ms + min(max(0, body.max_wait_ms), FETCH_WAIT_MS_MAX)
         self._bytes_max = min(body.max_bytes, site.config.fetch_bytes_max)
         self._topics = body.topics
-        self._targets = [_target(site, topic, asked) for topic in body.topics for asked in topic.partitions]
+        self._targets = [
+            _target(site, request.api_version, topic, asked)
+            for topic in body.topics
+            for asked in topic.partitions
+        ]
         self._round = _Round(self._bytes_max)
         self._timer: TimerHandle | None = None
         self._missing_count = 0
@@ -308,15 +313,16 @@ class _Fetch:
                     response.node_endpoints.append(endpoint)
 
 
-def _target(site: Site, topic: FetchTopic, asked: FetchPartition) -> _Target:
+def _target(site: Site, version: int, topic: FetchTopic, asked: FetchPartition) -> _Target:
     index = asked.partition
-    if topic.topic:
+    by_name = version < TOPIC_ID_SINCE
+    if by_name:
         partition = site.partitions.by_name.get((topic.topic, index))
     else:
         partition = site.partitions.by_id.get((topic.topic_id, index))
     if partition is not None:
         return _Target(asked, partition, ErrorCode.NONE, partition.group)
-    if topic.topic:
+    if by_name:
         missing = site.why_missing(topic.topic, index)
         row = site.cluster.topics.get(topic.topic)
     else:

@@ -36,6 +36,7 @@ ACKS_ALL = -1
 ACKS_LEADER = 1
 ACKS_NONE = 0
 NO_OFFSET = -1
+TOPIC_ID_SINCE = 13
 _REFUSALS = (AppendRefused, BatchError, SequenceRefused)
 
 
@@ -86,7 +87,7 @@ class _Produce:
     ) -> PartitionProduceResponse:
         """Append the batch of one partition. Its answer, which may still be waited for."""
         index = asked.index
-        if topic.name:
+        if self._version < TOPIC_ID_SINCE:
             partition = self._site.partitions.by_name.get((topic.name, index))
         else:
             partition = self._site.partitions.by_id.get((topic.topic_id, index))
@@ -157,7 +158,7 @@ class _Produce:
 
     def _refuse_missing(self, topic: TopicProduceData, index: int) -> PartitionProduceResponse:
         site = self._site
-        if topic.name:
+        if self._version < TOPIC_ID_SINCE:
             code = site.why_missing(topic.name, index)
             row = site.cluster.topics.get(topic.name)
         else:
