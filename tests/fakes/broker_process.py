@@ -1,6 +1,6 @@
-"""A broker's process as the supervisor sees it, without a broker: locks its folder, says that it is ready, ends when
-asked. Run as a script; `--code` makes it end at once with that code, `--silent` never says ready, `--stubborn` ignores
-SIGTERM.
+"""A broker's process as the supervisor sees it, without a broker: locks its folder, says that it is ready,
+ends when asked. Run as a script; `--code` makes it end at once with that code, `--silent` never says ready,
+`--stubborn` ignores SIGTERM.
 """
 
 import argparse
