@@ -11,7 +11,8 @@ import sys
 from pathlib import Path
 
 from tidings.config.exits import Exit
-from tidings.runtime.folder_lock import FolderLock, FolderLocked
+from tidings.storage.errors import FolderLocked
+from tidings.storage.lock import lock_folder
 
 
 def main() -> int:
@@ -32,7 +33,8 @@ def main() -> int:
     if arguments.code is not None:
         return int(arguments.code)
     try:
-        lock = FolderLock(arguments.data)
+        arguments.data.mkdir(parents=True, exist_ok=True)
+        lock = lock_folder(str(arguments.data))
     except FolderLocked:
         return Exit.FOLDER_LOCKED
     if not arguments.silent and arguments.ready_fd is not None:

@@ -1,6 +1,7 @@
 """A cluster's folder keeps how many brokers it has, and where they listen if nobody says so."""
 
 import json
+import os
 import random
 import socket
 from pathlib import Path
@@ -15,10 +16,12 @@ from tidings.runtime.cluster_folder import (
     choose_ports,
     default_folder,
     ensure_secret,
+    holder_of,
     read_record,
     write_record,
 )
 from tidings.runtime.ports import find_free
+from tidings.storage.lock import LOCK_NAME, lock_folder
 
 HOST = "127.0.0.1"
 RECORD = ClusterRecord(brokers=1, kafka_ports=(9092,), peer_ports=(19092,))
@@ -112,6 +115,21 @@ def test_a_port_that_was_taken_meanwhile_is_replaced() -> None:
         chosen = choose_ports(record, brokers=1, host=HOST, first_kafka_port=0, chance=random.Random())
 
     assert port not in chosen.kafka_ports
+
+
+def test_the_holder_of_a_folder_is_who_locked_it(tmp_path: Path) -> None:
+    lock = lock_folder(str(tmp_path))
+
+    assert holder_of(tmp_path) == os.getpid()
+    lock.release()
+
+
+@pytest.mark.parametrize("text", ["", "no number", "-3", "\xff"])
+def test_a_lock_file_that_names_nobody_is_nobody(tmp_path: Path, text: str) -> None:
+    (tmp_path / LOCK_NAME).write_text(text, encoding="latin-1")
+
+    assert holder_of(tmp_path) == 0
+    assert holder_of(tmp_path / "missing") == 0
 
 
 def test_the_secret_is_made_once(tmp_path: Path) -> None:

@@ -3,6 +3,7 @@
 import io
 import json
 
+from tidings.config.options import Config
 from tidings.telemetry.events import FIELD_CHARACTERS_MAX, EventLog, Level, Limiter, open_log
 
 
@@ -144,8 +145,7 @@ def test_auto_is_text_on_a_terminal_and_json_elsewhere() -> None:
     terminal, pipe = Terminal(), io.StringIO()
 
     for stream in (terminal, pipe):
-        log = open_log(stream, log_format="auto", log_level="info", events_per_second_max=1, broker=1)
-        log.event("started")
+        open_log(Config(), stream).bind(broker=1).event("started")
 
     assert "info    started broker=1" in terminal.getvalue()
     assert events(pipe)[0]["broker"] == 1

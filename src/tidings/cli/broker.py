@@ -72,6 +72,6 @@ def broker(
     config = read_settings(config_file, assignments, flags).config
     if config.data_folder is None:
         raise Failure("a broker needs a folder for its data", hint="--data DIR", code=Exit.USAGE)
-    from tidings.runtime.server import run_broker
+    from tidings.runtime.process import run_broker
 
     return run_broker(config, ready_fd=ready_fd, parent_fd=parent_fd)

@@ -38,6 +38,7 @@ COMMANDS = {
     "sub": Lazy(module="sub", name="sub", summary="Read messages of a topic."),
     "config": Lazy(module="config", name="config", summary="Show every option, its value and its reason."),
     "secret": Lazy(module="secret", name="secret", summary="Make a secret file for a cluster's brokers."),
+    "sim": Lazy(module="sim", name="sim", summary="Simulate clusters with faults, and replay what failed."),
     "completion": Lazy(module="completion", name="completion", summary="Print the completion of a shell."),
 }
 

@@ -32,8 +32,7 @@ from tidings.config.load import Loaded
 from tidings.config.options import Config, about
 from tidings.runtime import cluster_folder
 from tidings.runtime.children import BrokerProcess, is_alive
-from tidings.runtime.cluster_folder import ClusterRecord, FolderError, FormatTooNew
-from tidings.runtime.folder_lock import FolderLock, FolderLocked, holder_of
+from tidings.runtime.cluster_folder import ClusterRecord, FolderError, FormatTooNew, holder_of
 from tidings.runtime.ports import NoFreePort, is_free
 from tidings.runtime.supervisor import (
     BrokerFailed,
@@ -44,6 +43,8 @@ from tidings.runtime.supervisor import (
     StopAsked,
     Supervisor,
 )
+from tidings.storage.errors import FolderLocked, StorageError
+from tidings.storage.lock import lock_folder
 from tidings.telemetry.events import open_log
 
 # Options that every broker is given by a flag of its own; the others travel as --set.
@@ -108,12 +109,7 @@ def _supervise(
         else:
             _print_banner(running, folder, config, seconds)
 
-    log = open_log(
-        sys.stderr,
-        log_format=config.log_format,
-        log_level=config.log_level,
-        events_per_second_max=config.log_events_per_second_max,
-    )
+    log = open_log(config)
     supervisor = Supervisor(
         plans,
         config=config,
@@ -131,10 +127,12 @@ def _folder(config: Config) -> Iterator[Path]:
     kept.
     """
     if not config.ephemeral:
-        folder = config.data_folder or cluster_folder.default_folder(os.environ, Path.home())
-        lock = FolderLock(folder.absolute())
+        kept = config.data_folder or cluster_folder.default_folder(os.environ, Path.home())
+        folder = kept.absolute()
+        folder.mkdir(parents=True, exist_ok=True)
+        lock = lock_folder(str(folder))
         try:
-            yield folder.absolute()
+            yield folder
         finally:
             lock.release()
         return
@@ -261,9 +259,8 @@ def _errors_told() -> Iterator[None]:
     try:
         yield
     except FolderLocked as error:
-        holder = f"process {error.pid}" if error.pid else "another process"
         hint = "choose another folder with --data DIR, or --ephemeral"
-        raise Failure(f"{holder} works in {error.folder}", hint=hint, code=Exit.FOLDER_LOCKED) from error
+        raise Failure(str(error), hint=hint, code=Exit.FOLDER_LOCKED) from error
     except FormatTooNew as error:
         raise Failure(str(error), hint=error.hint, code=Exit.FORMAT_TOO_NEW) from error
     except FolderError as error:
@@ -278,7 +275,7 @@ def _errors_told() -> Iterator[None]:
         raise Failure(f"broker {error.plan.broker_id} could not start", why, hint, code=code) from error
     except NotReady as error:
         raise Failure("the cluster does not take writes", f"not ready in time: {error}") from error
-    except OSError as error:
+    except (OSError, StorageError) as error:
         raise Failure("the cluster could not be started", str(error)) from error
 
 

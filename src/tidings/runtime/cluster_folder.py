@@ -1,6 +1,6 @@
 """Cluster folder: what `tidings up` keeps of a cluster besides the brokers' own folders.
 
-    DIR/lock          held by the `tidings up` that runs
+    DIR/LOCK          held by the `tidings up` that runs
     DIR/cluster.json  {"format": 1, "brokers": 3, "kafka_ports": [...], "peer_ports": [...]}
     DIR/secret        by which the brokers know each other
     DIR/broker-1 ...  the brokers' data
@@ -23,6 +23,7 @@ from random import Random
 from tidings.config.options import PORT_MAX
 from tidings.runtime.ports import find_free, is_free
 from tidings.runtime.secret import make_secret
+from tidings.storage.lock import LOCK_NAME
 
 FORMAT = 1
 RECORD_NAME = "cluster.json"
@@ -60,6 +61,15 @@ def default_folder(environment: Mapping[str, str], home: Path, platform: str = s
     else:
         base = Path(environment.get("XDG_DATA_HOME") or home / ".local" / "share")
     return base / "tidings" / "cluster"
+
+
+def holder_of(folder: Path) -> int:
+    """The process id that the last holder of a folder's lock left, 0 for none. It may be long dead."""
+    try:
+        text = (folder / LOCK_NAME).read_bytes()[:20].decode("ascii", "replace").strip()
+    except OSError:
+        return 0
+    return int(text) if text.isdecimal() else 0
 
 
 def read_record(folder: Path) -> ClusterRecord | None:

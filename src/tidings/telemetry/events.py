@@ -7,10 +7,11 @@ fill the disk. Must not know: what the events mean. Tests: tests/telemetry/test_
 from __future__ import annotations
 
 import json
+import sys
 import time
 from collections.abc import Callable, Mapping
 from enum import IntEnum
-from typing import TextIO
+from typing import Protocol, TextIO
 
 # Values come from clients too; what they send is quoted, escaped and cut.
 FIELD_CHARACTERS_MAX = 300
@@ -103,18 +104,28 @@ class EventLog:
         self.event(name, level=Level.ERROR, **facts)
 
 
-def open_log(
-    stream: TextIO, *, log_format: str, log_level: str, events_per_second_max: int, **facts: object
-) -> EventLog:
-    """The log that the options `log_format`, `log_level` and `log_events_per_second_max` ask for."""
-    is_json = log_format == "json" or (log_format == "auto" and not stream.isatty())
-    log = EventLog(
-        stream=stream,
-        is_json=is_json,
-        level=Level[log_level.upper()],
-        events_per_second_max=events_per_second_max,
+class LogOptions(Protocol):
+    """The options that concern the log, as config/options.py has them."""
+
+    @property
+    def log_format(self) -> str: ...
+
+    @property
+    def log_level(self) -> str: ...
+
+    @property
+    def log_events_per_second_max(self) -> int: ...
+
+
+def open_log(options: LogOptions, stream: TextIO | None = None) -> EventLog:
+    """The log that the options ask for, on stderr unless told otherwise."""
+    target = stream or sys.stderr
+    return EventLog(
+        stream=target,
+        is_json=options.log_format == "json" or (options.log_format == "auto" and not target.isatty()),
+        level=Level[options.log_level.upper()],
+        events_per_second_max=options.log_events_per_second_max,
     )
-    return log.bind(**facts)
 
 
 def _render_json(now_s: float, level: Level, name: str, facts: Mapping[str, object]) -> str:
