@@ -23,7 +23,7 @@ from tidings.protocol.errors import ErrorCode
 from tidings.protocol.records import SEQUENCE_COUNT, BatchHeader
 
 BATCHES_REMEMBERED = 5  # as many as an idempotent producer may have in flight
-# A partition's table is copied into every checkpoint and start state, so it has a bound: 100 bytes per
+# A partition's table is copied into every checkpoint and start state, so it has a bound: 140 bytes per
 # producer.
 PRODUCERS_MAX = 10_000
 
