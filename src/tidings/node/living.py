@@ -1,0 +1,75 @@
+"""Living: who of the cluster answers just now, and who leads what.
+
+Its one rule: facts of this moment only, from connections and from Raft; nothing here is agreed upon or kept.
+Fills the broker room's port Liveness. Tests: tests/node/test_living.py
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Sequence
+
+from tidings.broker.cluster import METADATA_GROUP
+from tidings.broker.ports import NO_EPOCH, NO_LEADER, Leader
+from tidings.raft.host import RaftHost
+
+
+class Living:
+    """What this broker knows of the others."""
+
+    def __init__(
+        self, *, host: RaftHost, broker_id: int, broker_of: Callable[[int], int], lag_time_max_ms: int
+    ) -> None:
+        self.version = 0
+        self._host = host
+        self._broker_id = broker_id
+        self._broker_of = broker_of
+        self._lag_time_max_ms = lag_time_max_ms
+        self._members: dict[int, int] = {}  # member -> broker id, of the peers that are connected
+        self._now_ms = 0
+
+    @property
+    def controller_id(self) -> int:
+        return self.leader_of(METADATA_GROUP).broker_id
+
+    def alive(self) -> Collection[int]:
+        return {self._broker_id, *self._members.values()}
+
+    def members(self) -> list[int]:
+        """The connected peers' members."""
+        return list(self._members)
+
+    def leader_of(self, group: int) -> Leader:
+        """The newest leader announced, if it still answers."""
+        known = self._host.leader_table.get(group)
+        if known is None:
+            return Leader(broker_id=NO_LEADER, epoch=NO_EPOCH)
+        member, term = known
+        is_alive = member == self._host.member or member in self._members
+        return Leader(broker_id=self._broker_of(member) if member and is_alive else NO_LEADER, epoch=term)
+
+    def in_sync(self, group: int, replicas: Sequence[int]) -> list[int]:
+        led = self._host.groups.get(group)
+        if led is None or not led.is_leader:
+            alive = self.alive()
+            return [broker_id for broker_id in replicas if broker_id in alive]
+        keeping_up = {self._broker_id}
+        for member, progress in led.progress_of().items():
+            behind_ms = self._now_ms - progress.behind_since_ms if progress.behind_since_ms else 0
+            if behind_ms <= self._lag_time_max_ms and member in self._members:
+                keeping_up.add(self._members[member])
+        return [broker_id for broker_id in replicas if broker_id in keeping_up]
+
+    def tick(self, now_ms: int) -> None:
+        self._now_ms = now_ms
+
+    def peer_up(self, member: int, broker_id: int) -> None:
+        self._members[member] = broker_id
+        self.changed()
+
+    def peer_down(self, member: int) -> None:
+        if self._members.pop(member, None) is not None:
+            self.changed()
+
+    def changed(self) -> None:
+        """A leader, a role or a connection is not what it was."""
+        self.version += 1

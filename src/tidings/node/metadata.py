@@ -1,0 +1,154 @@
+"""Metadata: the cluster's own log on this broker, and the way into it from any broker.
+
+Its one rule: a proposal is answered by what this broker itself applies: its id stands in the log before the
+command, so the proposer recognises its own, whoever led when it was appended. A proposal may be appended
+twice (after a lost leader); the first application is the answer, and commands are made so that the second
+changes nothing. It must not know what commands mean (broker/cluster). Tests: tests/node/test_metadata.py
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Callable
+from random import Random
+from typing import Protocol
+
+from tidings.broker.cluster import METADATA_GROUP
+from tidings.broker.dispatch import Broker
+from tidings.broker.outcome import Outcome
+from tidings.config.options import Config
+from tidings.node.jobs import ResetLog, SaveCheckpoint
+from tidings.node.messages import PROPOSAL_ID_BYTES, Propose
+from tidings.raft.entries import EntryKind, StartState
+from tidings.raft.errors import LogFull, NotLeader
+from tidings.raft.group import Group
+
+TITLE = "metadata"
+# Entries kept in memory behind what is applied, so that a follower a little behind needs no copy of the whole
+# state.
+_KEPT_ENTRIES = 1_000
+_SEND_AGAIN_MS = 1_000  # a proposal on its way to a leader that vanished; long against a healthy round trip
+_PROPOSAL = struct.Struct("<QQ")
+
+
+class MetadataOwner(Protocol):
+    """What the metadata asks of its node."""
+
+    def send_to(self, member: int, frame: bytes) -> None: ...
+    def groups_changed(self, groups: tuple[int, ...]) -> None: ...
+    def metadata_replaced(self) -> None: ...
+
+
+class _Proposal:
+    """A command that this broker waits for."""
+
+    __slots__ = ("command", "deadline_ms", "sent_at_ms", "sent_to", "then")
+
+    def __init__(self, command: bytes, then: Callable[[Outcome | None], None], deadline_ms: int) -> None:
+        self.command = command
+        self.then = then
+        self.deadline_ms = deadline_ms
+        self.sent_to = 0  # the member, 0: not yet
+        self.sent_at_ms = 0
+
+
+class Metadata:
+    """The metadata group's owner. Fills the broker room's port Controller."""
+
+    def __init__(self, *, owner: MetadataOwner, group: Group, config: Config, random: Random) -> None:
+        self.group = group
+        self.applied_index = 0
+        self._owner = owner
+        self._config = config
+        self._proposals: dict[bytes, _Proposal] = {}
+        # Ids must differ from those of this broker's earlier lives, whose proposals may still stand in the
+        # log.
+        self._next_proposal = random.getrandbits(63)
+
+    def start(self, broker: Broker, start: StartState) -> None:
+        """Begin with what was recovered, or nothing."""
+        self._broker = broker
+        broker.restore_cluster(start.state)
+        self.applied_index = start.index
+
+    def propose(self, command: bytes, then: Callable[[Outcome | None], None], now_ms: int) -> None:
+        proposal = _PROPOSAL.pack(self.group.member, self._next_proposal)
+        self._next_proposal += 1
+        waiting = _Proposal(command, then, now_ms + self._config.controller_timeout_ms)
+        self._proposals[proposal] = waiting
+        self._send(proposal, waiting, now_ms)
+
+    def proposed_by_peer(self, message: Propose, now_ms: int) -> None:
+        """Another broker's proposal: append it if this broker leads, else let the proposer try again."""
+        if self.group.is_leader:
+            self._append(message.proposal + message.command, now_ms)
+
+    def advance(self, now_ms: int) -> None:
+        """Apply what is newly committed, and answer the proposals among it."""
+        group = self.group
+        if group.commit_index <= self.applied_index:
+            return
+        for entry in group.log.entries_from(self.applied_index + 1):
+            if entry.index > group.commit_index:
+                break
+            self.applied_index = entry.index
+            if entry.kind != EntryKind.COMMAND:
+                continue
+            outcome = self._broker.apply(entry.payload[PROPOSAL_ID_BYTES:], entry.index, now_ms)
+            if outcome.groups:
+                self._owner.groups_changed(outcome.groups)
+            waiting = self._proposals.pop(entry.payload[:PROPOSAL_ID_BYTES], None)
+            if waiting is not None:
+                waiting.then(outcome)
+
+    def tick(self, now_ms: int) -> None:
+        """Send again what may have been lost; give up what is overdue."""
+        for proposal, waiting in list(self._proposals.items()):
+            if now_ms >= waiting.deadline_ms:
+                del self._proposals[proposal]
+                waiting.then(None)
+            elif waiting.sent_to != self.group.leader or now_ms - waiting.sent_at_ms >= _SEND_AGAIN_MS:
+                self._send(proposal, waiting, now_ms)
+
+    def checkpoint(self) -> SaveCheckpoint:
+        return SaveCheckpoint(group=METADATA_GROUP, start=self.state_now(), title=TITLE)
+
+    def saved(self, index: int) -> None:
+        """A checkpoint at the index is on disk: entries far enough below it leave memory, and the log begins
+        later."""
+        log = self.group.log
+        keep_above = index - _KEPT_ENTRIES
+        if keep_above > log.start_index:
+            log.move_start_to(keep_above)
+
+    def state_now(self) -> StartState:
+        group = self.group
+        return StartState(
+            index=self.applied_index,
+            term=group.log.term_at(self.applied_index),
+            offset=0,
+            membership=group.membership_at(self.applied_index),
+            terms=tuple(start for start in group.log.terms if start.index <= self.applied_index),
+            state=self._broker.cluster_state(),
+        )
+
+    def installed(self, start: StartState) -> ResetLog:
+        """The log was replaced by a copy of the whole state."""
+        self._broker.restore_cluster(start.state)
+        self.applied_index = start.index
+        self._owner.metadata_replaced()
+        return ResetLog(group=METADATA_GROUP, start=start, title=TITLE)
+
+    def _send(self, proposal: bytes, waiting: _Proposal, now_ms: int) -> None:
+        waiting.sent_to = self.group.leader
+        waiting.sent_at_ms = now_ms
+        if self.group.is_leader:
+            self._append(proposal + waiting.command, now_ms)
+        elif self.group.leader:
+            self._owner.send_to(self.group.leader, Propose(proposal, waiting.command).encode())
+
+    def _append(self, payload: bytes, now_ms: int) -> None:
+        try:
+            self.group.propose(EntryKind.COMMAND, payload, 0, now_ms)
+        except (NotLeader, LogFull):
+            return  # it is sent again by tick, as long as somebody waits for it

@@ -1,0 +1,392 @@
+"""Node: one whole broker without I/O.
+
+Its one rule: inputs change state and put work down; `turn` then settles what follows and hands all work out,
+once per turn of the event loop. Nothing leaves that is not safe: answers and replies wait inside for the
+flush they depend on. It must not know sockets, threads, files or clocks. Tests: tests/node/test_node.py
+
+    inputs    requests, frames of peers, peers up and down, flushes and jobs done, ticks
+    outputs   Turn: one flush for the write-ahead log, frames for peers, jobs for storage and readers
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from random import Random
+from typing import Any, Protocol
+
+from tidings.broker.cluster import METADATA_GROUP
+from tidings.broker.dispatch import Broker
+from tidings.broker.ports import Arguments
+from tidings.broker.requests import Request
+from tidings.broker.site import Ports
+from tidings.config.options import Config
+from tidings.node import messages as peer_messages
+from tidings.node.checkpoints import Checkpoints
+from tidings.node.confirmations import Confirmations
+from tidings.node.formation import Founding
+from tidings.node.jobs import Compute, ReadEntries, ReadJob, ResetLog, SaveCheckpoint, StorageJob
+from tidings.node.living import Living
+from tidings.node.metadata import Metadata
+from tidings.node.recovered import RecoveredGroup, begin_metadata
+from tidings.node.replicas import Replicas
+from tidings.node.settling import Settling
+from tidings.node.timers import Timers
+from tidings.protocol.schema import Message
+from tidings.raft import wire
+from tidings.raft.config import RaftConfig
+from tidings.raft.entries import Entry, StartState
+from tidings.raft.group import Group
+from tidings.raft.host import RaftHost
+from tidings.raft.outbox import Flush
+
+# One frame to a peer is closed and another begun when it holds so much: a beat must not wait behind all of
+# it.
+_FRAME_BYTES = 4 * 1024 * 1024
+
+
+@dataclass(slots=True)
+class Turn:
+    """The work of one turn. `frames` are (member, buffers); what cannot be sent is lost, as on any
+    network."""
+
+    flush: Flush | None = None
+    frames: list[tuple[int, Sequence[bytes | memoryview]]] = field(default_factory=list)
+    storage_jobs: list[StorageJob] = field(default_factory=list)
+    reads: list[tuple[ReadJob, Callable[[Any], None]]] = field(default_factory=list)  # any: the job's result
+    cut_below_file: int | None = None
+
+
+class Place(Protocol):
+    """Where a flush stands in the write-ahead log."""
+
+    @property
+    def file_number(self) -> int: ...
+    @property
+    def sequence(self) -> int: ...
+
+
+class Node:
+    """One broker. All times are milliseconds of the one clock that the caller passes in."""
+
+    def __init__(
+        self,
+        *,
+        config: Config,
+        member: int,
+        founding: Founding,
+        recovered: Mapping[int, RecoveredGroup],
+        random: Random,
+        now_ms: int,
+    ) -> None:
+        self.config = config
+        self.member = member
+        self.founding = founding
+        self.now_ms = now_ms
+        self.timers = Timers()
+        self.is_storage_full = False
+        self._work = Turn()
+        self._resets: dict[int, list[ResetLog]] = {}  # by the flush that must be durable before
+        self.host = RaftHost(member=member, config=raft_config(config), random=random)
+        self.confirmations = Confirmations()
+        self.living = Living(
+            host=self.host,
+            broker_id=config.broker_id,
+            broker_of=self.broker_of,
+            lag_time_max_ms=config.replica_lag_time_max_ms,
+        )
+        self.settling = Settling(self)
+        self.checkpoints = Checkpoints(
+            self,
+            file_count_max=config.wal_bytes_max // config.wal_file_bytes,
+            interval_ms=config.checkpoint_interval_ms,
+            now_ms=now_ms,
+        )
+        begin = begin_metadata(recovered.get(METADATA_GROUP), founding)
+        self.metadata = Metadata(
+            owner=self, group=begin.add_to(self.host, now_ms), config=config, random=random
+        )
+        ports = Ports(
+            timers=self.timers,
+            controller=self.metadata,
+            liveness=self.living,
+            settling=self.settling,
+            offload=self,
+            random=random,
+        )
+        self.broker = Broker(config=config, ports=ports)
+        self.metadata.start(self.broker, begin.start)
+        self._broker_by_member: dict[int, int] = {}
+        self._learn_members()
+        self.replicas = Replicas(self, recovered)
+        self.replicas.open_all(now_ms)
+
+    # -- inputs
+
+    def request(self, request: Request, now_ms: int) -> Message | None:
+        """A client's request. None: it is answered later through the request itself."""
+        self.now_ms = now_ms
+        return self.broker.handle(request, now_ms)
+
+    def receive(self, member: int, frame: bytes, now_ms: int) -> None:
+        """A frame from a peer. Raises WireError or PeerMessageError for what no broker of this format
+        sends."""
+        self.now_ms = now_ms
+        if frame[:1] == peer_messages.RAFT:
+            for message in wire.decode(frame, 1):
+                self.host.step(message, now_ms)
+            return
+        message = peer_messages.decode(frame)
+        match message:
+            case peer_messages.Propose():
+                self.metadata.proposed_by_peer(message, now_ms)
+            case peer_messages.Ask():
+                self.settling.asked(member, message)
+            case peer_messages.Settled():
+                self.settling.answered(member, message)
+
+    def peer_up(self, member: int, broker_id: int, now_ms: int) -> None:
+        self.now_ms = now_ms
+        self._broker_by_member.setdefault(member, broker_id)
+        self.living.peer_up(member, broker_id)
+        self.host.member_up(member, now_ms)
+
+    def peer_down(self, member: int, now_ms: int, *, refused: bool) -> None:
+        """The connection was lost; `refused`: and cannot be opened again, so the process is most likely
+        gone."""
+        self.now_ms = now_ms
+        self.living.peer_down(member)
+        self.settling.member_gone(member)
+        if refused:
+            self.host.member_down(member, now_ms)
+
+    def pause_sending(self, member: int, *, paused: bool) -> None:
+        """The transport to the member is full, or has room again."""
+        self.host.send_paused(member, paused)
+
+    def flushed(self, flush: Flush, place: Place, now_ms: int) -> None:
+        """The flush is durable, at that place of the write-ahead log."""
+        self.now_ms = now_ms
+        for job in self._resets.pop(flush.number, ()):
+            self.store(replace(job, wal_sequence=place.sequence))
+        self.host.persisted(flush, now_ms)
+        self.checkpoints.flushed(flush, place.file_number)
+
+    def stored(self, job: StorageJob, result: object, now_ms: int) -> None:
+        """A storage job is done."""
+        self.now_ms = now_ms
+        if isinstance(job, SaveCheckpoint):
+            if job.group == METADATA_GROUP:
+                self.metadata.saved(job.start.index)
+            self.checkpoints.saved(job.group, job.start.index)
+        elif isinstance(job, ResetLog):
+            self.replicas.was_reset(job.group)
+            self.host.start_installed(job.group)
+        else:
+            self.replicas.stored(job, result, now_ms)
+
+    def damaged(self, group: int, now_ms: int) -> None:
+        """Synced bytes of the group turned out to be wrong: it is refilled from its leader."""
+        self.now_ms = now_ms
+        self.host.damaged(group, now_ms)
+
+    def tick(self, now_ms: int) -> None:
+        self.now_ms = now_ms
+        self.living.tick(now_ms)
+        self.host.tick(now_ms)
+        self.metadata.tick(now_ms)
+        self.replicas.tick(now_ms)
+        self.checkpoints.tick(now_ms)
+
+    # -- output
+
+    def turn(self, now_ms: int, *, may_flush: bool) -> Turn:
+        """Settle what follows from the inputs and take the work. `may_flush`: the write-ahead log can take a
+        flush."""
+        self.now_ms = now_ms
+        self.timers.run(now_ms)
+        self._settle(now_ms)
+        self.host.flush(now_ms)
+        work = self._work
+        self._work = Turn()
+        if may_flush:
+            work.flush = self.host.outbox.seal()
+        self._pack_messages(work)
+        return work
+
+    def _settle(self, now_ms: int) -> None:
+        """Tell the owners of the groups what changed, until nothing new comes of it."""
+        outbox = self.host.outbox
+        while outbox.changed or outbox.advanced or outbox.starts_installed or outbox.reads_confirmed:
+            for installed in _taken(outbox, "starts_installed"):
+                self._install(installed.group, installed.start)
+            changed, outbox.changed = outbox.changed, {}
+            if changed:
+                self._roles_changed(changed, now_ms)
+            advanced, outbox.advanced = outbox.advanced, {}
+            for group in advanced:
+                if group == METADATA_GROUP:
+                    self._metadata_advanced(now_ms)
+                else:
+                    self.replicas.advanced(group, now_ms)
+            for confirmed in _taken(outbox, "reads_confirmed"):
+                self.confirmations.answer(
+                    confirmed.group, confirmed.context, leads=confirmed.index is not None
+                )
+        for wanted in _taken(outbox, "starts_wanted"):
+            self._give_start(wanted.group, wanted.member, now_ms)
+        for read in _taken(outbox, "reads"):
+            self._read_for_follower(read.group, read.member, read.first_index, read.bytes_max)
+
+    def _roles_changed(self, groups: Mapping[int, None], now_ms: int) -> None:
+        for group in groups:
+            if group == METADATA_GROUP:
+                self.metadata.tick(now_ms)  # what waits for a leader need not wait for the next tick
+            else:
+                self.replicas.role_changed(group, now_ms)
+            raft_group = self.host.groups.get(group)
+            if raft_group is None or not raft_group.is_leader:
+                self.confirmations.leadership_lost(group)
+        self.living.changed()
+        self.settling.check()
+
+    def _metadata_advanced(self, now_ms: int) -> None:
+        self.metadata.advance(now_ms)
+        self.settling.check()
+
+    def _install(self, group: int, start: StartState) -> None:
+        """The group's log was replaced. Its files follow when the flush is durable that tells the write-ahead
+        log so."""
+        if group == METADATA_GROUP:
+            job = self.metadata.installed(start)
+        else:
+            replaced = self.replicas.installed(group, start)
+            if replaced is None:
+                return
+            job = replaced
+        self._resets.setdefault(self.host.outbox.collecting_flush, []).append(job)
+
+    def _give_start(self, group: int, member: int, now_ms: int) -> None:
+        start = self.metadata.state_now() if group == METADATA_GROUP else self.replicas.start_for(group)
+        raft_group = self.host.groups.get(group)
+        if raft_group is not None and start is not None:
+            raft_group.give_start(member, start, now_ms)
+
+    def _read_for_follower(self, group: int, member: int, first_index: int, bytes_max: int) -> None:
+        def done(entries: list[Entry] | None) -> None:
+            raft_group = self.host.groups.get(group)
+            if raft_group is not None:
+                raft_group.entries_read(member, entries or [], self.now_ms)
+
+        self.read(ReadEntries(group=group, first_index=first_index, bytes_max=bytes_max), done)
+
+    def _pack_messages(self, work: Turn) -> None:
+        """All messages for one peer in one frame, or in a few where they are many."""
+        outbox = self.host.outbox
+        if not outbox.messages:
+            return
+        messages, outbox.messages = outbox.messages, []
+        by_receiver: dict[int, list[Any]] = {}  # any: the messages of the raft room
+        for message in messages:
+            by_receiver.setdefault(message.receiver, []).append(message)
+        for receiver, batch in by_receiver.items():
+            for buffers in wire.encode_frames(batch, _FRAME_BYTES):
+                work.frames.append((receiver, [peer_messages.RAFT, *buffers]))
+
+    # -- what the parts ask of the node
+
+    def broker_of(self, member: int) -> int:
+        return self._broker_by_member.get(member, -1)
+
+    def member_of(self, broker_id: int) -> int | None:
+        row = self.broker.cluster.brokers.get(broker_id)
+        return row.member if row is not None else None
+
+    def send_to(self, member: int, frame: bytes) -> None:
+        self._work.frames.append((member, [frame]))
+
+    def store(self, job: StorageJob) -> None:
+        self._work.storage_jobs.append(job)
+
+    def read(self, job: ReadJob, then: Callable[[Any], None]) -> None:  # any: the job's result
+        self._work.reads.append((job, then))
+
+    def run(
+        self,
+        function: Callable[[*Arguments], object],
+        *arguments: *Arguments,
+        then: Callable[[object], None],
+    ) -> None:
+        """The broker room's port Offload."""
+        self.read(Compute(function=function, arguments=arguments), then)
+
+    def confirm(self, group: Group, then: Callable[[bool], None], now_ms: int) -> None:
+        self.confirmations.ask(group, then, now_ms)
+
+    def metadata_index(self) -> int:
+        return self.metadata.applied_index
+
+    def knows_leaders(self, groups: Sequence[int]) -> bool:
+        return all(
+            group not in self.broker.cluster.partitions or self.living.leader_of(group).broker_id >= 0
+            for group in groups
+        )
+
+    def living_members(self) -> list[int]:
+        return self.living.members()
+
+    def groups_changed(self, groups: tuple[int, ...]) -> None:
+        self._learn_members()
+        self.replicas.placed(groups, self.now_ms)
+
+    def metadata_replaced(self) -> None:
+        self._learn_members()
+        self.replicas.open_all(self.now_ms)
+
+    def save_checkpoint(self, group: int) -> int | None:
+        if group == METADATA_GROUP:
+            job = self.metadata.checkpoint()
+            self.store(job)
+            return job.start.index
+        return self.replicas.save_checkpoint(group)
+
+    def last_index(self, group: int) -> int:
+        raft_group = self.host.groups.get(group)
+        return raft_group.last_index if raft_group is not None else 0
+
+    def carry(self, group: int, first_index: int) -> int | None:
+        raft_group = self.host.groups.get(group)
+        if raft_group is None or first_index < raft_group.log.window_first:
+            return None
+        outbox = self.host.outbox
+        outbox.entries += [(group, entry) for entry in raft_group.log.entries_from(first_index)]
+        return outbox.collecting_flush
+
+    def cut_log(self, below_file: int) -> None:
+        self._work.cut_below_file = below_file
+
+    def _learn_members(self) -> None:
+        rows = self.broker.cluster.brokers.values()
+        self._broker_by_member = {member: broker_id for broker_id, member in self.founding.members.items()}
+        self._broker_by_member.update({row.member: row.broker_id for row in rows})
+
+
+def raft_config(config: Config) -> RaftConfig:
+    """The raft room imports nothing: its options are handed over."""
+    return RaftConfig(
+        election_timeout_ms_min=config.election_timeout_ms_min,
+        election_timeout_ms_max=config.election_timeout_ms_max,
+        beat_interval_ms=config.beat_interval_ms,
+        append_bytes_max=config.append_bytes_max,
+        inflight_bytes_max=config.inflight_bytes_max,
+        uncommitted_bytes_max=config.uncommitted_bytes_max,
+        start_piece_bytes=config.start_piece_bytes,
+        transfer_timeout_ms=config.transfer_timeout_ms,
+    )
+
+
+def _taken(outbox: Any, name: str) -> list[Any]:  # any: one of the outbox's lists
+    taken: list[Any] = getattr(outbox, name)
+    if taken:
+        setattr(outbox, name, [])
+    return taken

@@ -1,0 +1,166 @@
+"""Policies: what a leader does unasked: voters as the metadata names them, leaders at home, old segments
+gone.
+
+Its one rule: a policy proposes; it changes nothing by itself, and what it proposes is safe at any moment.
+Tests: tests/node/test_policies.py
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from tidings.broker.cluster import METADATA_GROUP
+from tidings.broker.ports import AppendRefused
+from tidings.node.membership import Target, next_membership
+from tidings.raft.errors import RaftError
+from tidings.raft.group import Group
+
+if TYPE_CHECKING:
+    from tidings.node.replica import Replica
+    from tidings.node.replicas import Replicas, ReplicasOwner
+
+_MEMBERSHIP_MS = 250  # a step of a change of voters waits no longer; nobody waits for one
+_TRANSFERS_MAX = 8  # leaders sent home at a time: each is a short pause for its partition only
+
+
+class Policies:
+    """All that is done now and then for the groups that this broker leads."""
+
+    def __init__(self, owner: ReplicasOwner, replicas: Replicas) -> None:
+        self._owner = owner
+        self._replicas = replicas
+        self._membership_at_ms = 0
+        self._balance_at_ms = 0
+        self._retention_at_ms = 0
+
+    def tick(self, now_ms: int) -> None:
+        config = self._owner.config
+        if now_ms >= self._membership_at_ms:
+            self._membership_at_ms = now_ms + _MEMBERSHIP_MS
+            self._change_memberships(now_ms)
+        if now_ms >= self._balance_at_ms:
+            self._balance_at_ms = now_ms + config.leader_balance_interval_ms
+            self._send_leaders_home(now_ms)
+        if now_ms >= self._retention_at_ms:
+            self._retention_at_ms = now_ms + config.retention_check_ms
+            self._drop_old_segments(now_ms)
+
+    def _change_memberships(self, now_ms: int) -> None:
+        metadata = self._owner.host.groups[METADATA_GROUP]
+        if metadata.is_leader:
+            self._change_membership(metadata, self._metadata_target(metadata), now_ms)
+        cluster = self._owner.broker.cluster
+        for number, replica in self._replicas.by_group.items():
+            row = cluster.partitions.get(number)
+            if row is None or not replica.group.is_leader:
+                continue
+            voters = [member for member in map(self._owner.member_of, row.replicas) if member is not None]
+            if set(voters) != set(replica.group.membership.voters) or replica.group.membership.learners:
+                leaving = [m for m in _members_of(replica.group) if m not in voters]
+                self._change_membership(
+                    replica.group, Target(voters=voters, learners=(), leaving=leaving), now_ms
+                )
+
+    def _change_membership(self, group: Group, target: Target, now_ms: int) -> None:
+        if not group.term_start_committed:
+            return
+        membership = next_membership(group, target)
+        if membership is None:
+            return
+        try:
+            group.propose_membership(membership, now_ms)
+        except RaftError:
+            return  # one change at a time: the next tick asks again
+
+    def _metadata_target(self, group: Group) -> Target:
+        """The first brokers by id vote, the others listen. A founder that has not registered yet keeps its
+        vote."""
+        cluster = self._owner.broker.cluster
+        rows = sorted(cluster.brokers.values(), key=lambda row: row.broker_id)
+        registered = {row.member for row in rows}
+        leaving = [
+            member
+            for member in _members_of(group)
+            if member not in registered and self._owner.broker_of(member) in cluster.brokers
+        ]
+        waiting_founders = [m for m in group.membership.voters if m not in registered and m not in leaving]
+        free = self._owner.config.metadata_voters_max - len(waiting_founders)
+        voters = [row.member for row in rows[: max(0, free)]]
+        return Target(
+            voters=[*waiting_founders, *voters],
+            learners=[row.member for row in rows if row.member not in voters],
+            leaving=leaving,
+        )
+
+    def _send_leaders_home(self, now_ms: int) -> None:
+        """Hand leadership to the preferred replica where it lives and has everything."""
+        cluster = self._owner.broker.cluster
+        living = self._owner.living_members()
+        transfers = 0
+        for number, replica in self._replicas.by_group.items():
+            group = replica.group
+            row = cluster.partitions.get(number)
+            if row is None or not group.is_leader or row.replicas[0] == self._owner.config.broker_id:
+                continue
+            home = self._owner.member_of(row.replicas[0])
+            if home is None or home not in living or home not in group.membership.voters:
+                continue
+            progress = group.progress_of().get(home)
+            if progress is not None and progress.match_index >= group.commit_index:
+                group.transfer(home, now_ms)
+                transfers += 1
+                if transfers >= _TRANSFERS_MAX:
+                    return
+
+    def hand_over(self, now_ms: int) -> int:
+        """Before a stop: give every leadership away that somebody can take. How many are still held."""
+        held = 0
+        living = self._owner.living_members()
+        for group in list(self._owner.host.groups.values()):
+            if not group.is_leader:
+                continue
+            heirs = [
+                (progress.match_index, member)
+                for member, progress in group.progress_of().items()
+                if member in living and member in group.membership.voters
+            ]
+            if heirs:
+                held += 1
+                group.transfer(max(heirs)[1], now_ms)
+        return held
+
+    def _drop_old_segments(self, now_ms: int) -> None:
+        for replica in self._replicas.by_group.values():
+            if not replica.group.is_leader:
+                continue
+            offset = log_start_by_retention(replica, now_ms)
+            if offset > replica.log_start_offset:
+                try:
+                    replica.append_log_start(offset, now_ms)
+                except AppendRefused:
+                    continue  # not the leader any more, or too busy: the next round asks again
+
+
+def log_start_by_retention(replica: Replica, now_ms: int) -> int:
+    """The log start offset that the topic's retention allows: whole segments are dropped, oldest first."""
+    partition = replica.partition
+    assert partition is not None
+    settings = partition.settings
+    offset = replica.log_start_offset
+    if not settings.deletes:
+        return offset
+    segments = [segment for segment in replica.segments if segment.next_offset > offset]
+    excess_bytes = sum(segment.size_bytes for segment in segments) - settings.retention_bytes
+    for segment in segments:
+        is_old = 0 <= settings.retention_ms < now_ms - segment.max_timestamp
+        is_too_much = settings.retention_bytes >= 0 and excess_bytes >= segment.size_bytes
+        is_last = segment is segments[-1]
+        if not is_old and (not is_too_much or is_last):
+            break
+        offset = segment.next_offset
+        excess_bytes -= segment.size_bytes
+    return min(offset, replica.high_watermark)
+
+
+def _members_of(group: Group) -> tuple[int, ...]:
+    return (*group.membership.voters, *group.membership.learners)

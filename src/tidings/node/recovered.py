@@ -1,0 +1,64 @@
+"""Recovered: what a group's files said at the start, and how the group begins from it.
+
+Its one rule: a group that was never here begins with the members that the metadata names; one that was, with
+what its files say. It must not know files. Tests: tests/node/test_recovered.py
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from tidings.broker.cluster import METADATA_GROUP
+from tidings.node.formation import Founding
+from tidings.node.jobs import SegmentFacts
+from tidings.raft.entries import Entry, HardState, Membership, StartState
+from tidings.raft.group import Group
+from tidings.raft.host import RaftHost
+
+_NO_HARD_STATE = HardState(term=0, vote=0)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RecoveredGroup:
+    """One group. `start` is as of its checkpoint; `first` is where the log that storage can give begins (its
+    index, term and offset)."""
+
+    group: int
+    start: StartState
+    first: StartState
+    tail: Sequence[Entry] = ()
+    hard: HardState = _NO_HARD_STATE
+    segments: Sequence[SegmentFacts] = ()
+    has_files: bool = False
+    is_doubtful: bool = False
+    is_damaged: bool = False
+
+    def add_to(self, host: RaftHost, now_ms: int) -> Group:
+        group = host.add(
+            group=self.group,
+            start=self.start,
+            hard=self.hard,
+            tail=list(self.tail),
+            doubtful=self.is_doubtful,
+            damaged=self.is_damaged,
+            now_ms=now_ms,
+        )
+        if self.first.index < self.start.index:
+            group.log.move_start(self.first.index, self.first.term, self.first.offset)
+        return group
+
+
+def begin_group(recovered: RecoveredGroup | None, group: int, members: tuple[int, ...]) -> RecoveredGroup:
+    """The group from its files, or a new one with these voters. A young one has entries in the write-ahead
+    log, and no files that say who its members are."""
+    if recovered is not None and recovered.has_files:
+        return recovered
+    start = StartState(index=0, term=0, offset=0, membership=Membership(voters=members))
+    if recovered is not None:
+        return replace(recovered, start=start, first=start)
+    return RecoveredGroup(group=group, start=start, first=start)
+
+
+def begin_metadata(recovered: RecoveredGroup | None, founding: Founding) -> RecoveredGroup:
+    return begin_group(recovered, METADATA_GROUP, founding.membership().voters)

@@ -1,0 +1,301 @@
+"""Replica: one partition's log on this broker, where Raft's entries, Kafka's offsets and the segment files
+meet.
+
+Its one rule: what is committed is applied once, in order, then written to segments; what leaves memory is in
+segments. It must not know what a batch means (broker/partition) nor how files are written (jobs). Tests:
+tests/node/test_replica.py
+
+An entry's way: append -> group (tail, write-ahead log, followers) -> committed -> partition -> WriteEntries
+-> released.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Callable, Sequence
+from typing import Any, Protocol
+
+from tidings.broker import ports
+from tidings.broker.partition import Partition
+from tidings.node.jobs import (
+    DropBelow,
+    Dropped,
+    FindTime,
+    ReadJob,
+    ReadOffsets,
+    ResetLog,
+    SegmentFacts,
+    SegmentLimits,
+    StorageJob,
+    WriteEntries,
+)
+from tidings.protocol.records import read_header
+from tidings.raft.entries import Entry, EntryKind, StartState
+from tidings.raft.errors import LogFull, NotLeader
+from tidings.raft.group import Group
+
+_OFFSET = struct.Struct("<q")
+LOG_START_PAYLOAD_BYTES = _OFFSET.size
+
+
+class ReplicaOwner(Protocol):
+    """What a replica asks of its node."""
+
+    @property
+    def is_storage_full(self) -> bool: ...
+
+    def broker_of(self, member: int) -> int: ...
+    def store(self, job: StorageJob) -> None: ...
+    def read(self, job: ReadJob, then: Callable[[Any], None]) -> None: ...  # any: the job's result
+    def confirm(self, group: Group, then: Callable[[bool], None], now_ms: int) -> None: ...
+    def has_unwritten(self, replica: Replica, size_bytes: int) -> None: ...
+
+
+class Replica:
+    """One partition's replica. Fills the broker room's port ReplicaLog."""
+
+    def __init__(
+        self, *, owner: ReplicaOwner, group: Group, title: str, segments: Sequence[SegmentFacts]
+    ) -> None:
+        self.group = group
+        self.title = title  # TOPIC-PARTITION, for people
+        self.partition: Partition | None = None
+        self.log_start_offset = 0
+        self.applied_index = group.commit_index
+        self.written_index = group.commit_index  # the segments hold everything up to here
+        self.segments = segments
+        self._owner = owner
+        self._handed_index = group.commit_index  # jobs that write everything up to here were given out
+        self._was_leader = False
+        self._is_resetting = False
+
+    # -- the port, as the broker room sees the log
+
+    @property
+    def is_leader(self) -> bool:
+        return self.group.is_leader
+
+    @property
+    def leader_id(self) -> int:
+        return self._owner.broker_of(self.group.leader)
+
+    @property
+    def leader_epoch(self) -> int:
+        return self.group.term
+
+    @property
+    def term_start_committed(self) -> bool:
+        return self.group.term_start_committed
+
+    @property
+    def high_watermark(self) -> int:
+        return self.group.commit_offset
+
+    @property
+    def durable_offset(self) -> int:
+        return self.group.durable_offset
+
+    @property
+    def end_offset(self) -> int:
+        return self.group.next_offset
+
+    def append(self, batch: bytes, record_count: int, now_ms: int) -> int:
+        if self._owner.is_storage_full:
+            raise ports.StorageFull
+        return self._propose(EntryKind.RECORDS, batch, record_count, now_ms).next_offset
+
+    def append_log_start(self, offset: int, now_ms: int) -> None:
+        self._propose(EntryKind.LOG_START, _OFFSET.pack(offset), 0, now_ms)
+
+    def read(self, offset: int, bytes_max: int, offset_max: int) -> list[bytes] | None:
+        if offset >= offset_max:
+            return []
+        log = self.group.log
+        first = log.find_offset(offset)
+        if first is None:
+            return None
+        batches: list[bytes] = []
+        size = 0
+        for entry in log.entries_from(first.index):
+            if entry.next_offset > offset_max:
+                break
+            if entry.kind != EntryKind.RECORDS:
+                continue
+            size += len(entry.payload)
+            if batches and size > bytes_max:
+                break
+            batches.append(entry.payload)
+        return batches
+
+    def read_later(
+        self, offset: int, bytes_max: int, offset_max: int, then: Callable[[list[bytes] | None], None]
+    ) -> None:
+        job = ReadOffsets(group=self.group.group, offset=offset, bytes_max=bytes_max, offset_max=offset_max)
+        self._owner.read(job, then)
+
+    def find_batch_by_time(self, timestamp: int, then: Callable[[bytes | None], None]) -> None:
+        asked_index = self.written_index
+        job = FindTime(group=self.group.group, timestamp=timestamp, offset_min=self.log_start_offset)
+
+        def found_on_disk(batch: bytes | None) -> None:
+            if self.group.log.window_first > asked_index + 1:
+                self.find_batch_by_time(
+                    timestamp, then
+                )  # what was in memory went to disk meanwhile: ask again
+                return
+            then(self._find_in_memory(timestamp, batch))
+
+        self._owner.read(job, found_on_disk)
+
+    def _find_in_memory(self, timestamp: int, on_disk: bytes | None) -> bytes | None:
+        """The batch to begin with, given what the segments have (they lie before what is in memory alone)."""
+        if on_disk is not None and timestamp != ports.TIME_OF_NEWEST:
+            return on_disk
+        newest = on_disk
+        for entry in self.group.log.entries_from(self.group.log.window_first):
+            if entry.index > self.group.commit_index:
+                break
+            if entry.kind != EntryKind.RECORDS or entry.next_offset <= self.log_start_offset:
+                continue
+            if timestamp != ports.TIME_OF_NEWEST:
+                if read_header(entry.payload).max_timestamp >= timestamp:
+                    return entry.payload
+            elif newest is None or _is_newer(entry.payload, newest):
+                newest = entry.payload
+        return newest
+
+    def epoch_end(self, epoch: int) -> ports.EpochEnd:
+        """The newest epoch at or below the one asked for, and where the next one begins."""
+        found = ports.EpochEnd(epoch=ports.NO_EPOCH, end_offset=ports.NO_OFFSET)
+        terms = self.group.log.terms
+        for place, start in enumerate(terms):
+            if start.term > epoch:
+                break
+            is_newest = place + 1 == len(terms)
+            end_offset = self.group.next_offset if is_newest else terms[place + 1].offset
+            found = ports.EpochEnd(epoch=start.term, end_offset=end_offset)
+        return found
+
+    def confirm_leadership(self, then: Callable[[bool], None], now_ms: int) -> None:
+        self._owner.confirm(self.group, then, now_ms)
+
+    # -- what the node calls
+
+    def start(self, partition: Partition, start: StartState) -> None:
+        """Begin with what was recovered, or installed, or is new."""
+        self.partition = partition
+        self._take_start(start)
+
+    def advance(self, now_ms: int) -> None:
+        """The commit index or the durable index moved: apply what is newly committed, then let waiters go
+        on."""
+        group = self.group
+        partition = self.partition
+        assert partition is not None
+        if group.commit_index > self.applied_index:
+            size_bytes = 0
+            for entry in group.log.entries_from(self.applied_index + 1):
+                if entry.index > group.commit_index:
+                    break
+                if entry.kind == EntryKind.RECORDS:
+                    partition.committed(entry.base_offset, entry.payload, now_ms)
+                    size_bytes += len(entry.payload)
+                elif entry.kind == EntryKind.LOG_START:
+                    self._move_log_start(entry)
+            self.applied_index = group.commit_index
+            self._owner.has_unwritten(self, size_bytes)
+        partition.advanced(now_ms)
+
+    def role_changed(self, now_ms: int) -> None:
+        """Leadership was won or lost, or another leader is known."""
+        partition = self.partition
+        assert partition is not None
+        if self.group.is_leader == self._was_leader:
+            return
+        self._was_leader = self.group.is_leader
+        if not self._was_leader:
+            partition.lost_leadership(now_ms)
+            return
+        tail = self.group.log.entries_from(self.applied_index + 1)
+        partition.became_leader([e.payload for e in tail if e.kind == EntryKind.RECORDS], now_ms)
+
+    def write_job(self, limits: SegmentLimits) -> WriteEntries | None:
+        """The job that brings the segments up to what is applied; None where nothing is left to write."""
+        if self._is_resetting or self._handed_index >= self.applied_index:
+            return None
+        entries: list[Entry] = []
+        for entry in self.group.log.entries_from(self._handed_index + 1):
+            if entry.index > self.applied_index:
+                break
+            entries.append(entry)
+        self._handed_index = self.applied_index
+        return WriteEntries(group=self.group.group, entries=entries, limits=limits)
+
+    def written(self, up_to_index: int, segments: Sequence[SegmentFacts]) -> None:
+        self.written_index = max(self.written_index, up_to_index)
+        self.segments = segments
+
+    def dropped(self, dropped: Dropped) -> None:
+        """Segments below the log start were removed: the log that followers can be given begins later."""
+        if dropped.index > self.group.log.start_index:
+            self.group.log.move_start(dropped.index, dropped.term, dropped.offset)
+        self.segments = dropped.segments
+
+    def state_to_save(self) -> StartState:
+        """What a checkpoint holds: the replica as of what is applied."""
+        return self._state(self.applied_index, self.group.commit_offset)
+
+    def state_to_send(self) -> StartState:
+        """What a replica begins with that is below this log's start, or has lost its own: the place where
+        this log begins, and today's producers, who ignore the batches they have already counted."""
+        log = self.group.log
+        return self._state(log.start_index, log.start_offset)
+
+    def installed(self, start: StartState) -> ResetLog:
+        """The group's log was replaced by one that goes on behind `start`. Nothing is written before its
+        files are."""
+        self._is_resetting = True
+        self.applied_index = self._handed_index = self.written_index = start.index
+        self.segments = ()
+        self._take_start(start)
+        return ResetLog(group=self.group.group, start=start, title=self.title)
+
+    def was_reset(self) -> None:
+        self._is_resetting = False
+
+    def _state(self, index: int, offset: int) -> StartState:
+        assert self.partition is not None
+        group = self.group
+        return StartState(
+            index=index,
+            term=group.log.term_at(index),
+            offset=offset,
+            membership=group.membership_at(index),
+            log_start_offset=self.log_start_offset,
+            terms=tuple(start for start in group.log.terms if start.index <= index),
+            state=self.partition.state(),
+        )
+
+    def _take_start(self, start: StartState) -> None:
+        assert self.partition is not None
+        self.log_start_offset = max(start.log_start_offset, start.offset if start.index == 0 else 0)
+        if start.state:
+            self.partition.restore(start.state)
+
+    def _move_log_start(self, entry: Entry) -> None:
+        (offset,) = _OFFSET.unpack(entry.payload)
+        if offset > self.log_start_offset:
+            self.log_start_offset = offset
+            self._owner.store(DropBelow(group=self.group.group, log_start_offset=offset))
+
+    def _propose(self, kind: EntryKind, payload: bytes, record_count: int, now_ms: int) -> Entry:
+        try:
+            return self.group.propose(kind, payload, record_count, now_ms)
+        except NotLeader as error:
+            raise ports.NotLeader from error
+        except LogFull as error:
+            raise ports.LogFull from error
+
+
+def _is_newer(batch: bytes, other: bytes) -> bool:
+    return read_header(batch).max_timestamp > read_header(other).max_timestamp

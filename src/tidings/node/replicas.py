@@ -1,0 +1,231 @@
+"""Replicas: the partitions that this broker holds, from the metadata's word to open and close them to their
+files.
+
+Its one rule: a replica is removed only by a committed command, never because something about it is missing.
+It must not know what a batch means, nor files. Tests: tests/node/test_replicas.py
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any, Protocol
+
+from tidings.broker.cluster import PartitionRow
+from tidings.broker.dispatch import Broker
+from tidings.config.options import Config
+from tidings.node.checkpoints import Checkpoints
+from tidings.node.jobs import (
+    BeginGroup,
+    DropBelow,
+    Dropped,
+    ReadJob,
+    RemoveGroup,
+    ResetLog,
+    SaveCheckpoint,
+    SegmentLimits,
+    StorageJob,
+    WriteEntries,
+    Written,
+)
+from tidings.node.policies import Policies
+from tidings.node.recovered import RecoveredGroup, begin_group
+from tidings.node.replica import Replica
+from tidings.raft.entries import StartState
+from tidings.raft.group import Group
+from tidings.raft.host import RaftHost
+
+# Committed entries are handed to the storage thread at every tick, and before it when so many have gathered.
+_UNWRITTEN_BYTES_MAX = 1024 * 1024
+
+
+class ReplicasOwner(Protocol):
+    """What the replicas ask of their node."""
+
+    config: Config
+    host: RaftHost
+    broker: Broker
+    checkpoints: Checkpoints
+    is_storage_full: bool
+
+    def broker_of(self, member: int) -> int: ...
+    def member_of(self, broker_id: int) -> int | None: ...
+    def store(self, job: StorageJob) -> None: ...
+    def read(self, job: ReadJob, then: Callable[[Any], None]) -> None: ...  # any: the job's result
+    def confirm(self, group: Group, then: Callable[[bool], None], now_ms: int) -> None: ...
+    def living_members(self) -> list[int]: ...
+
+
+class Replicas:
+    """All replicas by group."""
+
+    def __init__(self, owner: ReplicasOwner, recovered: Mapping[int, RecoveredGroup]) -> None:
+        self.by_group: dict[int, Replica] = {}
+        self._owner = owner
+        self._recovered = dict(recovered)  # until the metadata names them
+        self._unwritten: dict[int, Replica] = {}
+        self._unwritten_bytes = 0
+        # What segments hold and memory too, oldest first: (group, index, bytes).
+        self._recent: deque[tuple[Replica, int, int]] = deque()
+        self._recent_bytes = 0
+        self._policies = Policies(owner, self)
+
+    # -- from the metadata
+
+    def open_all(self, now_ms: int) -> None:
+        """Hold what the metadata places here; give up what it has removed."""
+        cluster = self._owner.broker.cluster
+        for row in cluster.groups_of(self._owner.config.broker_id):
+            self._open(row, now_ms)
+        for group in [group for group in self.by_group if group not in cluster.partitions]:
+            self._close(group, now_ms)
+        # A group number that was allotted and is in no table belongs to a topic that was deleted.
+        for group in [group for group in self._recovered if 0 < group < cluster.next_group]:
+            if group not in cluster.partitions:
+                self._remove(group)
+
+    def placed(self, groups: Iterable[int], now_ms: int) -> None:
+        """A command has made, changed or removed the placement of these groups."""
+        cluster = self._owner.broker.cluster
+        for group in groups:
+            row = cluster.partitions.get(group)
+            if row is None:
+                self._close(group, now_ms)
+            elif self._owner.config.broker_id in row.replicas:
+                self._open(row, now_ms)
+
+    def _open(self, row: PartitionRow, now_ms: int) -> None:
+        if row.group in self.by_group:
+            return
+        owner = self._owner
+        topic = owner.broker.cluster.topic_of_group(row.group)
+        assert topic is not None, row
+        begin = begin_group(self._recovered.pop(row.group, None), row.group, row.founders)
+        title = f"{topic.name}-{row.index}"
+        if not begin.has_files:
+            owner.store(BeginGroup(group=row.group, start=begin.start, title=title))
+        group = begin.add_to(owner.host, now_ms)
+        replica = Replica(owner=self, group=group, title=title, segments=begin.segments)
+        self.by_group[row.group] = replica
+        replica.start(owner.broker.open_partition(row.group, replica), begin.start)
+
+    def _close(self, group: int, now_ms: int) -> None:
+        replica = self.by_group.pop(group, None)
+        if replica is not None:
+            self._owner.broker.close_partition(group, now_ms)
+            self._owner.host.remove(group)
+            self._unwritten.pop(group, None)
+        self._remove(group)
+
+    def _remove(self, group: int) -> None:
+        self._recovered.pop(group, None)
+        self._owner.checkpoints.removed(group)
+        self._owner.store(RemoveGroup(group=group))
+
+    # -- from Raft
+
+    def advanced(self, group: int, now_ms: int) -> None:
+        replica = self.by_group.get(group)
+        if replica is not None:
+            replica.advance(now_ms)
+            if self._unwritten_bytes >= _UNWRITTEN_BYTES_MAX:
+                self._write_out()
+
+    def role_changed(self, group: int, now_ms: int) -> None:
+        replica = self.by_group.get(group)
+        if replica is not None:
+            replica.role_changed(now_ms)
+
+    def installed(self, group: int, start: StartState) -> ResetLog | None:
+        replica = self.by_group.get(group)
+        return replica.installed(start) if replica is not None else None
+
+    def was_reset(self, group: int) -> None:
+        replica = self.by_group.get(group)
+        if replica is not None:
+            replica.was_reset()
+            self._unwritten[group] = replica
+
+    def start_for(self, group: int) -> StartState | None:
+        replica = self.by_group.get(group)
+        return replica.state_to_send() if replica is not None else None
+
+    # -- from storage
+
+    def stored(self, job: StorageJob, result: object, now_ms: int) -> None:
+        replica = self.by_group.get(job.group)
+        if replica is None:
+            return
+        if isinstance(job, WriteEntries):
+            assert isinstance(result, Written), result
+            replica.written(job.entries[-1].index, result.segments)
+            self._keep_recent(replica, job)
+        elif isinstance(job, DropBelow):
+            assert isinstance(result, Dropped), result
+            replica.dropped(result)
+
+    def save_checkpoint(self, group: int) -> int | None:
+        """Give out the jobs that make the group's files hold all that is applied."""
+        replica = self.by_group.get(group)
+        if replica is None:
+            return None
+        job = replica.write_job(self._limits(replica))
+        if job is not None:
+            self._owner.store(job)
+        start = replica.state_to_save()
+        self._owner.store(SaveCheckpoint(group=group, start=start, title=replica.title))
+        return start.index
+
+    def tick(self, now_ms: int) -> None:
+        self._write_out()
+        self._policies.tick(now_ms)
+
+    def hand_over(self, now_ms: int) -> int:
+        """Before a stop: see Policies.hand_over."""
+        return self._policies.hand_over(now_ms)
+
+    def _write_out(self) -> None:
+        unwritten, self._unwritten = self._unwritten, {}
+        self._unwritten_bytes = 0
+        for replica in unwritten.values():
+            job = replica.write_job(self._limits(replica))
+            if job is not None:
+                self._owner.store(job)
+
+    def _limits(self, replica: Replica) -> SegmentLimits:
+        assert replica.partition is not None
+        settings = replica.partition.settings
+        return SegmentLimits(segment_bytes=settings.segment_bytes, segment_ms=settings.segment_ms)
+
+    def _keep_recent(self, replica: Replica, job: WriteEntries) -> None:
+        """What was written stays in memory for readers at the end of the log, within the broker's budget."""
+        size = sum(len(entry.payload) for entry in job.entries)
+        self._recent.append((replica, job.entries[-1].index, size))
+        self._recent_bytes += size
+        while self._recent and self._recent_bytes > self._owner.config.recent_bytes_max:
+            oldest, index, size = self._recent.popleft()
+            self._recent_bytes -= size
+            if oldest.group.group in self.by_group:
+                oldest.group.release(index)
+
+    # -- what a replica asks
+
+    @property
+    def is_storage_full(self) -> bool:
+        return self._owner.is_storage_full
+
+    def broker_of(self, member: int) -> int:
+        return self._owner.broker_of(member)
+
+    def store(self, job: StorageJob) -> None:
+        self._owner.store(job)
+
+    def read(self, job: ReadJob, then: Callable[[Any], None]) -> None:  # any: the job's result
+        self._owner.read(job, then)
+
+    def confirm(self, group: Group, then: Callable[[bool], None], now_ms: int) -> None:
+        self._owner.confirm(group, then, now_ms)
+
+    def has_unwritten(self, replica: Replica, size_bytes: int) -> None:
+        self._unwritten[replica.group.group] = replica
+        self._unwritten_bytes += size_bytes

@@ -1,0 +1,269 @@
+"""One client's connection: frames in, requests out to the node, answers back in the order of the requests.
+
+Its one rule: whatever the client does, it costs this connection bounded memory and disturbs no other. Reading
+stops while as many requests as allowed are unanswered, while the client does not read its answers, and while
+the whole broker holds as much as it may. It must not know what a request means. Tests:
+tests/runtime/test_connection.py
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import deque
+from typing import Protocol, cast
+
+from tidings.broker.requests import Request
+from tidings.config.options import Config
+from tidings.protocol.codec import API_VERSIONS, ApiKey, request_decoder
+from tidings.protocol.errors import ProtocolError
+from tidings.protocol.framing import FrameSplitter, RequestHeader, encode_response_frame, parse_request_header
+from tidings.protocol.messages.api_versions import ApiVersionsRequest
+from tidings.protocol.messages.produce import ProduceRequest
+from tidings.protocol.schema import Message
+from tidings.runtime import transport as transports
+
+# Answers wait in the transport up to this before the connection counts as slow and no more requests are taken
+# from it.
+_WRITE_BUFFER_BYTES_HIGH = 1024 * 1024
+
+
+class ConnectionOwner(Protocol):
+    """What a broker does for its connections."""
+
+    config: Config
+    buffered_bytes: int  # of all connections: requests being handled and answers not yet taken
+
+    def now_ms(self) -> int: ...
+    def opened(self, connection: ClientConnection) -> bool: ...
+    def closed(self, connection: ClientConnection) -> None: ...
+    def request(self, request: Request) -> Message | None: ...
+    def has_output(self, connection: ClientConnection) -> None: ...
+    def starved(self, connection: ClientConnection) -> None: ...
+    def misbehaved(self, connection: ClientConnection, reason: str) -> None: ...
+
+
+class _Slot:
+    """The place of one request's answer among the connection's answers."""
+
+    __slots__ = (
+        "api_key",
+        "api_version",
+        "buffers",
+        "connection",
+        "correlation_id",
+        "frame_bytes",
+        "is_done",
+    )
+
+    def __init__(self, connection: ClientConnection, header: RequestHeader, frame_bytes: int) -> None:
+        self.connection = connection
+        self.api_key = header.api_key
+        self.api_version = header.api_version
+        self.correlation_id = header.correlation_id
+        self.frame_bytes = frame_bytes
+        self.buffers: list[bytes | memoryview] = []
+        self.is_done = False
+
+    def answer(self, message: Message) -> None:
+        if self.is_done:
+            return  # the connection was closed meanwhile
+        self.buffers = encode_response_frame(self.api_key, self.api_version, self.correlation_id, message)
+        self.is_done = True
+        self.connection.answered()
+
+    def close(self, reason: str) -> None:
+        self.connection.close(reason)
+
+
+class ClientConnection(asyncio.Protocol):
+    """The protocol of one accepted connection."""
+
+    def __init__(self, owner: ConnectionOwner, *, listener_host: str, listener_port: int) -> None:
+        self.client_host = ""
+        self.last_active_ms = owner.now_ms()
+        self._owner = owner
+        self._listener_host = listener_host
+        self._listener_port = listener_port
+        self._splitter = FrameSplitter(owner.config.request_bytes_max)
+        self._in_flight_max = owner.config.requests_in_flight_max
+        self._slots: deque[_Slot] = deque()
+        self._frames: deque[bytes] = deque()  # arrived, not yet begun
+        self._output: list[bytes | memoryview] = []
+        self._transport: asyncio.Transport | None = None
+        self._is_reading = True
+        self._is_slow = False  # the client does not take its answers
+        self._slow_since_ms = 0
+        self._slow_bytes = 0
+        self._is_closed = False
+
+    # -- what the loop calls
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        assert isinstance(transport, asyncio.Transport)
+        self._transport = transport
+        self.client_host = transports.address_of(transport)
+        transport.set_write_buffer_limits(high=_WRITE_BUFFER_BYTES_HIGH)
+        if not self._owner.opened(self):
+            self._is_closed = True
+            transport.abort()
+
+    def data_received(self, data: bytes) -> None:
+        if self._is_closed:
+            return
+        try:
+            frames = self._splitter.feed(data)
+        except ProtocolError as error:
+            self.close(str(error))
+            return
+        if frames:
+            self._frames.extend(frames)
+            self.proceed()
+
+    def pause_writing(self) -> None:
+        self._is_slow = True
+        self._slow_since_ms = self._owner.now_ms()
+        self._slow_bytes = self._unsent_bytes()
+        self._hold_or_read()
+
+    def resume_writing(self) -> None:
+        self._is_slow = False
+        self.proceed()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        self._is_closed = True
+        for slot in self._slots:
+            slot.is_done = True  # a late answer finds nobody
+            self._owner.buffered_bytes -= slot.frame_bytes
+        self._slots.clear()
+        self._frames.clear()
+        self._output.clear()
+        self._owner.closed(self)
+
+    # -- what the owner calls
+
+    def proceed(self) -> None:
+        """Begin as many of the arrived requests as are allowed now."""
+        frames = self._frames
+        while frames and not self._is_slow and len(self._slots) < self._in_flight_max and not self._is_closed:
+            if self._owner.buffered_bytes > self._owner.config.memory_bytes_max and self._slots:
+                break
+            self._begin(frames.popleft())
+        self._hold_or_read()
+
+    def write_output(self) -> None:
+        """Hand what was answered to the transport, in one piece."""
+        output, self._output = self._output, []
+        if self._transport is not None and not self._is_closed and output:
+            self._transport.writelines(output)
+
+    def check_progress(self, now_ms: int) -> None:
+        """Close a client that has taken none of its answers for too long, or that has said nothing for
+        longer."""
+        if self._is_closed:
+            if self._transport is not None:
+                self._transport.abort()
+        elif self._is_slow:
+            unsent_bytes = self._unsent_bytes()
+            if unsent_bytes < self._slow_bytes:
+                self._slow_since_ms, self._slow_bytes = now_ms, unsent_bytes
+            elif now_ms - self._slow_since_ms > self._owner.config.slow_reader_ms_max:
+                self.close(f"took no byte of {unsent_bytes} for {now_ms - self._slow_since_ms} ms")
+        elif not self._slots and now_ms - self.last_active_ms > self._owner.config.connection_idle_ms_max:
+            self.close("")
+
+    def close(self, reason: str) -> None:
+        """Close at once. A reason makes an event of it; an idle connection is closed without one."""
+        if self._is_closed:
+            return
+        self.write_output()
+        self._is_closed = True
+        if reason:
+            self._owner.misbehaved(self, reason)
+        if self._transport is None:
+            return
+        if self._is_slow:
+            self._transport.abort()
+        else:
+            self._transport.close()  # what was answered still leaves; check_progress ends it if it does not
+
+    def abort(self) -> None:
+        """Drop the connection without a word."""
+        self._is_closed = True
+        if self._transport is not None:
+            self._transport.abort()
+
+    # -- requests and answers
+
+    def _begin(self, frame: bytes) -> None:
+        owner = self._owner
+        self.last_active_ms = owner.now_ms()
+        try:
+            header = parse_request_header(frame)
+            served = API_VERSIONS.get(header.api_key)
+            if served is None:
+                raise ProtocolError(f"api key {header.api_key} is not served")
+            slot = _Slot(self, header, len(frame))
+            body = self._decode(header, frame, slot, served)
+        except ProtocolError as error:
+            self.close(str(error))
+            return
+        if header.api_key != ApiKey.PRODUCE or cast("ProduceRequest", body).acks != 0:
+            self._slots.append(slot)  # acks=0 is the one request that has no answer
+            owner.buffered_bytes += slot.frame_bytes
+        request = Request(
+            header.api_key,
+            header.api_version,
+            header.correlation_id,
+            header.client_id,
+            body,
+            self.client_host,
+            self._listener_host,
+            self._listener_port,
+            slot.answer,
+            slot.close,
+        )
+        message = owner.request(request)
+        if message is not None:
+            slot.answer(message)
+
+    def _decode(self, header: RequestHeader, frame: bytes, slot: _Slot, served: tuple[int, int]) -> Message:
+        if served[0] <= header.api_version <= served[1]:
+            return request_decoder(header.api_key, header.api_version)(frame, header.body_position)
+        if header.api_key == ApiKey.API_VERSIONS:
+            slot.api_version = (
+                0  # KIP-511: an unknown version is answered in version 0, with the versions served
+            )
+            return ApiVersionsRequest()
+        raise ProtocolError(f"api key {header.api_key} is not served in version {header.api_version}")
+
+    def answered(self) -> None:
+        """Move the answers at the front of the queue to the output: they leave in the order of the
+        requests."""
+        slots = self._slots
+        owner = self._owner
+        moved = False
+        while slots and slots[0].is_done:
+            slot = slots.popleft()
+            self._output += slot.buffers
+            owner.buffered_bytes -= slot.frame_bytes
+            moved = True
+        if moved:
+            owner.has_output(self)
+
+    def _hold_or_read(self) -> None:
+        """Read from the socket only while a request could be begun."""
+        if self._transport is None or self._is_closed:
+            return
+        is_hungry = self._owner.buffered_bytes > self._owner.config.memory_bytes_max
+        may_read = not self._frames and not self._is_slow and not is_hungry
+        if is_hungry:
+            self._owner.starved(self)
+        if may_read != self._is_reading:
+            self._is_reading = may_read
+            if may_read:
+                self._transport.resume_reading()
+            else:
+                self._transport.pause_reading()
+
+    def _unsent_bytes(self) -> int:
+        return 0 if self._transport is None else self._transport.get_write_buffer_size()

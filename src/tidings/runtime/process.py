@@ -1,0 +1,158 @@
+"""Process: `tidings broker`: one broker, in the foreground, until a signal or a failure ends it.
+
+Its one rule: the exit code says why it ended (config/exits.py), and the last event says it in words.
+Tests: tests/runtime/test_process.py
+"""
+
+from __future__ import annotations
+
+import asyncio
+import gc
+import json
+import os
+import signal
+import sys
+from collections.abc import Callable
+from typing import Any
+
+from tidings.config.exits import Exit
+from tidings.config.options import Config
+from tidings.runtime import notify
+from tidings.runtime.data import DataFolder
+from tidings.runtime.limits import raise_open_files
+from tidings.runtime.secret import SecretError, read_secret
+from tidings.runtime.server import BrokerServer, BrokerStopped
+from tidings.storage.errors import DiskFailed, FolderLocked, FormatTooNew, StorageError
+from tidings.telemetry.events import EventLog, open_log
+
+# A thread that waits for the interpreter gets it within this: the disk thread must not wait for a long
+# decode.
+_SWITCH_INTERVAL_S = 0.0005
+# Objects made at the start live on; collecting young ones seldom keeps pauses rare and short.
+_GC_THRESHOLDS = (50_000, 20, 50)
+
+
+def run_broker(config: Config, *, ready_fd: int | None, parent_fd: int | None) -> int:
+    """Run one broker until it ends; the exit code. `ready_fd` gets one line of JSON when it serves; the end
+    of what `parent_fd` reads ends it too."""
+    log = open_log(config).bind(broker=config.broker_id)
+    raise_open_files()
+    sys.setswitchinterval(_SWITCH_INTERVAL_S)
+    try:
+        data = DataFolder.take(config)
+        secret = read_secret(config.secret_file) if config.secret_file is not None else b""
+    except (StorageError, SecretError, OSError) as error:
+        log.error("broker_stopped", reason=str(error))
+        return exit_of(error)
+    try:
+        return _run(_serve(config, data, secret, log, ready_fd, parent_fd))
+    except (StorageError, OSError) as error:
+        log.error("broker_stopped", reason=str(error))
+        return exit_of(error)
+
+
+def exit_of(error: Exception) -> Exit:
+    """The exit code for what kept a broker from starting."""
+    match error:
+        case FolderLocked():
+            return Exit.FOLDER_LOCKED
+        case FormatTooNew():
+            return Exit.FORMAT_TOO_NEW
+        case SecretError():
+            return Exit.CONFIG
+        case DiskFailed() | OSError():
+            return Exit.DISK_FAILED
+    return Exit.IDENTITY
+
+
+def _run(main: object) -> int:
+    assert asyncio.iscoroutine(main)
+    if sys.platform != "win32":
+        import uvloop
+
+        with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
+            return int(runner.run(main))
+    with asyncio.Runner() as runner:
+        return int(runner.run(main))
+
+
+async def _serve(
+    config: Config,
+    data: DataFolder,
+    secret: bytes,
+    log: EventLog,
+    ready_fd: int | None,
+    parent_fd: int | None,
+) -> int:
+    loop = asyncio.get_running_loop()
+    server = BrokerServer(config, data, secret, log)
+    loop.set_exception_handler(lambda _, context: server.failed(context))
+    ended = _end_of_signals(loop, parent_fd)
+    starting = loop.create_task(server.start())
+    first: set[asyncio.Future[Any]] = {starting, ended}  # any: two kinds of result
+    await asyncio.wait(first, return_when=asyncio.FIRST_COMPLETED)
+    if starting.done():
+        try:
+            starting.result()
+        except BrokerStopped as stopped:
+            await server.kill()
+            log.error("broker_stopped", reason=stopped.reason)
+            return stopped.code
+        gc.collect()
+        gc.freeze()
+        gc.set_threshold(*_GC_THRESHOLDS)
+        _tell_ready(server, ready_fd)
+        either: set[asyncio.Future[Any]] = {ended, server.stopped}  # any: as above
+        await asyncio.wait(either, return_when=asyncio.FIRST_COMPLETED)
+    else:
+        starting.cancel()
+        await asyncio.wait({starting})
+    notify.notify(notify.STOPPING, os.environ)
+    if server.stopped.done():
+        await server.kill()
+        log.error("broker_stopped", reason=server.stopped.result().reason)
+        return server.stopped.result().code
+    await server.stop()
+    log.event("broker_stopped", reason="asked to")
+    return Exit.OK
+
+
+def _tell_ready(server: BrokerServer, ready_fd: int | None) -> None:
+    notify.notify(notify.READY, os.environ)
+    if ready_fd is None:
+        return
+    line = {
+        "event": "ready",
+        "id": server.config.broker_id,
+        "pid": os.getpid(),
+        "kafka": str(server.kafka_address),
+        "peer": str(server.peer_address),
+    }
+    with os.fdopen(ready_fd, "w") as stream:
+        stream.write(json.dumps(line) + "\n")
+
+
+def _end_of_signals(loop: asyncio.AbstractEventLoop, parent_fd: int | None) -> asyncio.Future[None]:
+    """Done when SIGINT or SIGTERM comes, or the parent is gone."""
+    ended: asyncio.Future[None] = loop.create_future()
+
+    def end() -> None:
+        if not ended.done():
+            ended.set_result(None)
+
+    if sys.platform == "win32":
+        for number in (signal.SIGINT, signal.SIGTERM):
+            signal.signal(number, lambda *_: loop.call_soon_threadsafe(end))
+    else:
+        for number in (signal.SIGINT, signal.SIGTERM):
+            loop.add_signal_handler(number, end)
+    if parent_fd is not None:
+        loop.add_reader(parent_fd, _parent_says, loop, parent_fd, end)
+    return ended
+
+
+def _parent_says(loop: asyncio.AbstractEventLoop, parent_fd: int, end: Callable[[], None]) -> None:
+    """The parent never writes: what can be read is the end of the pipe."""
+    if not os.read(parent_fd, 1):
+        loop.remove_reader(parent_fd)
+        end()

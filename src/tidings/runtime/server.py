@@ -1,0 +1,412 @@
+"""Server: one broker in this process: its sockets, its threads, its clock, around a node.
+
+Its one rule: inputs go to the node, then one turn hands out the work; while a flush is being written the next
+one gathers. A failed write or sync ends the broker at once, with nothing answered that is not safe. It must
+not know what requests or messages mean. Tests: tests/runtime/test_server.py
+"""
+
+from __future__ import annotations
+
+import asyncio
+import traceback
+from collections.abc import Callable
+from random import SystemRandom
+from typing import Any
+
+from tidings.broker.requests import Request
+from tidings.config.address import Address
+from tidings.config.exits import Exit
+from tidings.config.options import Config
+from tidings.node.formation import Formation, Founding, Waiting
+from tidings.node.handshake import Hello
+from tidings.node.jobs import ReadJob, StorageJob
+from tidings.node.messages import PeerMessageError
+from tidings.node.node import Node, Turn
+from tidings.protocol.schema import Message
+from tidings.raft.errors import WireError
+from tidings.raft.outbox import Flush
+from tidings.runtime.clients import Clients
+from tidings.runtime.clock import SteadyClock
+from tidings.runtime.data import DataFolder, OpenedData
+from tidings.runtime.network import PeerNetwork
+from tidings.runtime.registration import Registration, RegistrationRefused
+from tidings.runtime.storage import StorageThreads
+from tidings.storage.errors import Damaged, DiskFull
+from tidings.storage.wal import WalPosition
+from tidings.telemetry.events import EventLog
+
+_CLOCK_CORRECTION_S = 1.0
+_FULL_RETRY_S = 0.5  # after a full disk: when space is freed, producers notice within a blink
+_HAND_OVER_S_MAX = (
+    2.0  # leadership is given away in milliseconds; a peer that cannot take it is not waited for
+)
+
+
+class BrokerStopped(Exception):
+    """The broker has to end; `code` says why to whoever started it."""
+
+    def __init__(self, code: Exit, reason: str) -> None:
+        super().__init__(reason)
+        self.code = code
+        self.reason = reason
+
+
+class BrokerServer:
+    """One broker. `start` returns when it serves; `stopped` is set when it must end by itself."""
+
+    def __init__(self, config: Config, data: DataFolder, secret: bytes, log: EventLog) -> None:
+        self.config = config
+        self.log = log
+        self.stopped: asyncio.Future[BrokerStopped] = asyncio.get_running_loop().create_future()
+        self._loop = asyncio.get_running_loop()
+        self._clock = SteadyClock()
+        self._data = data
+        self._clients = Clients(
+            config=config, log=log, now_ms=self._clock.now_ms, handle=self._request, wake=self._wake
+        )
+        self._network = PeerNetwork(self, config=config, secret=secret)
+        self._kafka = Address(config.kafka_host, config.kafka_port)
+        self._peer = Address(config.peer_host, config.peer_port)
+        self._formation: Formation | None = None
+        self._formed: asyncio.Future[Founding] | None = None
+        self._node: Node | None = None
+        self._storage: StorageThreads | None = None
+        self._is_flushing = False
+        self._is_turn_due = False
+        self._is_closed = False
+        self._timers: list[asyncio.TimerHandle] = []
+
+    # -- life
+
+    async def start(self) -> None:
+        """Find or form the cluster, recover, register, and serve. Raises BrokerStopped where that cannot
+        be."""
+        await self._listen()
+        founding = self._data.founding or await self._find_cluster()
+        opened = await self._loop.run_in_executor(None, self._data.open, self.config)
+        self._report_recovery(opened)
+        self._begin(founding, opened)
+        await self._register(founding)
+        await self._clients.serve()
+        self.log.event("broker_serving", kafka=str(self.kafka_address), peer=str(self.peer_address))
+
+    @property
+    def kafka_address(self) -> Address:
+        return self._kafka
+
+    @property
+    def peer_address(self) -> Address:
+        return self._peer
+
+    async def stop(self) -> None:
+        """Hand leadership over, finish what is being written, and close everything."""
+        if self._node is not None and not self._is_closed:
+            await self._hand_over(self._node)
+        await self._clients.close()
+        await self.kill()
+
+    async def kill(self) -> None:
+        """Close everything at once, as if the process had ended: nothing more is answered."""
+        if self._is_closed:
+            return
+        self._is_closed = True
+        for timer in self._timers:
+            timer.cancel()
+        self._clients.abort()
+        await self._network.close()
+        if self._storage is not None:
+            await self._loop.run_in_executor(None, self._storage.close)
+        self._data.release()
+
+    async def _listen(self) -> None:
+        try:
+            self._kafka = await self._clients.listen()
+            self._peer = await self._network.listen()
+        except OSError as error:
+            raise BrokerStopped(Exit.PORT_IN_USE, f"cannot listen: {error}") from error
+
+    async def _find_cluster(self) -> Founding:
+        """Wait until a cluster can be formed, or is found."""
+        self._formation = Formation(self.own_hello())
+        self._formed = self._loop.create_future()
+        self._network.dial(map(Address.parse, self.config.join or (str(self._peer),)))
+        self._decide()
+        founding = await self._formed
+        self._formation = None
+        self._data.join(founding, self.config.join)
+        self.log.event("cluster_joined", cluster=founding.cluster_id)
+        return founding
+
+    def _decide(self) -> None:
+        if self._formation is None or self._formed is None or self._formed.done():
+            return
+        decision = self._formation.decide()
+        if isinstance(decision, Waiting):
+            self.log.event("waiting_for_cluster", reason=decision.reason)
+        else:
+            self._formed.set_result(decision)
+
+    def _begin(self, founding: Founding, opened: OpenedData) -> None:
+        now_ms = self._clock.now_ms()
+        identity = self._data.identity
+        self._storage = StorageThreads(
+            self._loop,
+            name=f"broker-{identity.broker_id}",
+            folder=self._data.folder,
+            files=opened.files,
+            wal=opened.wal,
+            stores=opened.stores,
+            metadata=opened.metadata,
+        )
+        self._node = Node(
+            config=self.config,
+            member=identity.member,
+            founding=founding,
+            recovered=opened.groups,
+            random=SystemRandom(),
+            now_ms=now_ms,
+        )
+        self._node.checkpoints.recovered(
+            opened.oldest_files,
+            min(opened.oldest_files.values(), default=opened.wal.current_file),
+            opened.wal.current_file,
+        )
+        self._network.begin()
+        self._network.dial(map(Address.parse, self.config.join))
+        self._tick()
+        self._correct_clock()
+
+    async def _register(self, founding: Founding) -> None:
+        assert self._node is not None
+        registered: asyncio.Future[RegistrationRefused | None] = self._loop.create_future()
+        Registration(self._node, self.config, self.own_hello(), registered.set_result).begin(
+            self._clock.now_ms()
+        )
+        self._wake()
+        waiting: set[asyncio.Future[Any]] = {registered, self.stopped}  # any: two kinds of result
+        await asyncio.wait(waiting, return_when=asyncio.FIRST_COMPLETED)
+        if self.stopped.done():
+            raise self.stopped.result()
+        refusal = registered.result()
+        if refusal is not None:
+            raise BrokerStopped(Exit.IDENTITY, str(refusal))
+
+    async def _hand_over(self, node: Node) -> None:
+        deadline = self._loop.time() + _HAND_OVER_S_MAX
+        while self._loop.time() < deadline and not self._is_closed:
+            held = node.replicas.hand_over(self._clock.now_ms())
+            self._wake()
+            if not held:
+                return
+            await asyncio.sleep(0.02)
+
+    def _report_recovery(self, opened: OpenedData) -> None:
+        if opened.torn is not None:
+            self.log.event("log_tail_cut", reason=opened.torn)
+        if opened.damage is not None:
+            self.log.event("log_damaged", reason=opened.damage)
+        for group in opened.groups.values():
+            if group.is_damaged:
+                self.log.event("replica_damaged", group=group.group)
+
+    # -- turns
+
+    def _wake(self) -> None:
+        """Have a turn soon: once, however many inputs come before it."""
+        if not self._is_turn_due and not self._is_closed:
+            self._is_turn_due = True
+            self._loop.call_soon(self._turn)
+
+    def _turn(self) -> None:
+        self._is_turn_due = False
+        node, storage = self._node, self._storage
+        if node is None or storage is None or self._is_closed:
+            self._clients.write_output()
+            return
+        turn = node.turn(self._clock.now_ms(), may_flush=not self._is_flushing)
+        self._network.send(turn.frames)
+        if turn.flush is not None:
+            self._flush(turn.flush)
+        self._give_out(turn, storage)
+        self._clients.write_output()
+
+    def _give_out(self, turn: Turn, storage: StorageThreads) -> None:
+        for job in turn.storage_jobs:
+            self._store(job)
+        for read, then in turn.reads:
+            self._read(read, then)
+        if turn.cut_below_file is not None:
+            storage.cut(turn.cut_below_file, self._done)
+
+    def _flush(self, flush: Flush) -> None:
+        assert self._storage is not None
+        self._is_flushing = True
+
+        def written(position: WalPosition | None, error: Exception | None) -> None:
+            self._flushed(flush, position, error)
+
+        self._storage.write(flush, written)
+
+    def _flushed(self, flush: Flush, position: WalPosition | None, error: Exception | None) -> None:
+        if self._is_closed:
+            return
+        assert self._node is not None
+        if isinstance(error, DiskFull):
+            self._disk_is_full(str(error))
+            self._timers.append(self._loop.call_later(_FULL_RETRY_S, self._flush, flush))
+            return
+        if error is not None:
+            self._fail(Exit.DISK_FAILED, f"the write-ahead log failed: {error}")
+            return
+        assert position is not None
+        self._node.is_storage_full = False
+        self._is_flushing = False
+        self._node.flushed(flush, position, self._clock.now_ms())
+        self._turn()
+
+    def _store(self, job: StorageJob) -> None:
+        assert self._storage is not None
+
+        def done(result: object, error: Exception | None) -> None:
+            if self._is_closed:
+                return
+            assert self._node is not None
+            if isinstance(error, DiskFull):
+                self._disk_is_full(str(error))
+                self._timers.append(self._loop.call_later(_FULL_RETRY_S, self._store, job))
+            elif isinstance(error, Damaged):
+                self._damaged(job.group, error)
+            elif error is not None:
+                self._fail(Exit.DISK_FAILED, f"{type(job).__name__} of group {job.group} failed: {error!r}")
+            else:
+                self._node.stored(job, result, self._clock.now_ms())
+                self._wake()
+
+        self._storage.store(job, done)
+
+    def _read(self, job: ReadJob, then: Callable[[Any], None]) -> None:  # any: the job's result
+        assert self._storage is not None
+
+        def done(result: object, error: Exception | None) -> None:
+            if self._is_closed:
+                return
+            if isinstance(error, Damaged):
+                self._damaged(getattr(job, "group", 0), error)
+            elif error is not None:
+                self._fail(Exit.DISK_FAILED, f"{type(job).__name__} failed: {error!r}")
+                return
+            then(result)
+            self._wake()
+
+        self._storage.read(job, done)
+
+    def _done(self, _result: object, error: Exception | None) -> None:
+        if error is not None and not self._is_closed:
+            self._fail(Exit.DISK_FAILED, f"cutting the write-ahead log failed: {error!r}")
+
+    def _tick(self) -> None:
+        if self._is_closed or self._node is None:
+            return
+        self._tick_timer = self._loop.call_later(self.config.tick_interval_ms / 1000, self._tick)
+        self._node.tick(self._clock.now_ms())
+        self._turn()
+
+    def _correct_clock(self) -> None:
+        if self._is_closed:
+            return
+        self._clock.correct()
+        self._network.dial(self._peer_addresses())
+        self._loop.call_later(_CLOCK_CORRECTION_S, self._correct_clock)
+
+    def _peer_addresses(self) -> list[Address]:
+        assert self._node is not None
+        rows = self._node.broker.cluster.brokers.values()
+        return [Address(row.peer_host, row.peer_port) for row in rows]
+
+    # -- trouble
+
+    def _disk_is_full(self, reason: str) -> None:
+        assert self._node is not None
+        if not self._node.is_storage_full:
+            self.log.event("disk_full", reason=reason)
+        self._node.is_storage_full = True
+
+    def _damaged(self, group: int, error: Damaged) -> None:
+        assert self._node is not None
+        self.log.event("replica_damaged", group=group, reason=str(error))
+        self._node.damaged(group, self._clock.now_ms())
+        self._wake()
+
+    def _fail(self, code: Exit, reason: str) -> None:
+        """End at once: connections are dropped, so that nothing further is answered."""
+        if not self.stopped.done():
+            self.log.event("broker_failed", reason=reason)
+            self._clients.abort()
+            self._network.abort()
+            self.stopped.set_result(BrokerStopped(code, reason))
+
+    def failed(self, context: dict[str, Any]) -> None:  # any: what asyncio tells of an unhandled exception
+        """A mistake of ours surfaced in a callback: the state is in doubt, so the broker ends."""
+        error = context.get("exception")
+        if error is not None:
+            traceback.print_exception(error)
+        self._fail(Exit.FAILED, f"{context.get('message', 'a mistake of ours')}: {error!r}")
+
+    # -- clients
+
+    def _request(self, request: Request) -> Message | None:
+        assert self._node is not None
+        self._wake()
+        return self._node.request(request, self._clock.now_ms())
+
+    # -- peers
+
+    def own_hello(self) -> Hello:
+        identity = self._data.identity
+        founding = self._data.founding
+        advertised = self.config.advertise or str(self._kafka)
+        return Hello(
+            cluster_id=identity.cluster_id,
+            broker_id=identity.broker_id,
+            directory=identity.directory_uuid,
+            seeds=tuple(sorted(self.config.join)) or (str(self._peer),),
+            peer=str(self._peer),
+            kafka=advertised,
+            rack=self.config.rack,
+            founders=tuple(founding.members.items()) if founding is not None else (),
+        )
+
+    def peer_seen(self, hello: Hello) -> None:
+        if self._formation is not None:
+            self._formation.seen(hello)
+            self._decide()
+
+    def peer_up(self, hello: Hello) -> None:
+        if self._node is not None:
+            self.log.event("peer_up", peer=hello.broker_id)
+            self._node.peer_up(hello.member, hello.broker_id, self._clock.now_ms())
+            self._wake()
+
+    def peer_down(self, hello: Hello, *, refused: bool) -> None:
+        if self._node is not None and not self._is_closed:
+            if not refused:
+                self.log.event("peer_down", peer=hello.broker_id)
+            self._node.peer_down(hello.member, self._clock.now_ms(), refused=refused)
+            self._wake()
+
+    def peer_frame(self, hello: Hello, frame: bytes) -> None:
+        if self._node is None:
+            return  # not begun yet; the log's protocol sends again
+        self._wake()
+        try:
+            self._node.receive(hello.member, frame, self._clock.now_ms())
+        except (WireError, PeerMessageError) as error:
+            self.log.event("peer_malformed", peer=hello.broker_id, reason=str(error))
+            self._network.drop(hello)
+
+    def peer_refused(self, address: str, reason: str) -> None:
+        self.log.event("peer_refused", address=address, reason=reason)
+
+    def peer_paused(self, hello: Hello, *, paused: bool) -> None:
+        if self._node is not None:
+            self._node.pause_sending(hello.member, paused=paused)

@@ -1,0 +1,202 @@
+"""Storage: a broker's files behind its threads: one writes the log, one segments and checkpoints, one reads.
+
+Its one rule: jobs of one thread are done in order; what a job came to is told on the loop's thread. An error
+that concerns one group is told as such; one that makes the disk untrustworthy ends the broker. It must not
+know what is in an entry, nor why a job was given. Tests: tests/runtime/test_storage.py
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from typing import Any
+
+from tidings.broker.cluster import METADATA_GROUP
+from tidings.broker.ports import TIME_OF_NEWEST
+from tidings.node.jobs import (
+    BeginGroup,
+    Compute,
+    DropBelow,
+    Dropped,
+    FindTime,
+    ReadEntries,
+    ReadJob,
+    ReadOffsets,
+    RemoveGroup,
+    ResetLog,
+    SaveCheckpoint,
+    SegmentFacts,
+    StorageJob,
+    WriteEntries,
+    Written,
+)
+from tidings.raft.entries import Entry, StartState
+from tidings.raft.outbox import Flush
+from tidings.runtime.disk import DiskThread
+from tidings.storage.checkpoint import SegmentView
+from tidings.storage.errors import Gone
+from tidings.storage.recovery import group_folder
+from tidings.storage.segments import SegmentStore, StoreFiles
+from tidings.storage.state_store import StateStore
+from tidings.storage.wal import WalPosition, WalWriter
+
+Then = Callable[[Any, Exception | None], None]  # any: the job's result
+
+
+class StorageThreads:
+    """The three threads and what they work on. Methods are called on the loop's thread only."""
+
+    def __init__(
+        self,
+        loop: asyncio.AbstractEventLoop,
+        *,
+        name: str,
+        folder: str,
+        files: StoreFiles,
+        wal: WalWriter,
+        stores: dict[int, SegmentStore],
+        metadata: StateStore,
+    ) -> None:
+        self._wal = wal
+        self._groups = _Groups(folder, files, stores, metadata)
+        self._wal_thread = DiskThread(loop, f"{name}-log")
+        self._segment_thread = DiskThread(loop, f"{name}-segments")
+        self._read_thread = DiskThread(loop, f"{name}-reads")
+
+    def write(self, flush: Flush, then: Callable[[WalPosition | None, Exception | None], None]) -> None:
+        """Make a flush durable."""
+        self._wal_thread.submit(self._write, flush, then=then)
+
+    def cut(self, below_file: int, then: Then) -> None:
+        self._wal_thread.submit(self._wal.cut, below_file, then=then)
+
+    def store(self, job: StorageJob, then: Then) -> None:
+        if isinstance(job, RemoveGroup):
+            self._wal_thread.submit(self._wal.forget, job.group, then=_ignore)
+        self._segment_thread.submit(self._groups.do, job, then=then)
+
+    def read(self, job: ReadJob, then: Then) -> None:
+        self._read_thread.submit(self._groups.read, job, then=then)
+
+    def close(self) -> None:
+        """Ends the threads after what they were given, then closes the log."""
+        for thread in (self._wal_thread, self._segment_thread, self._read_thread):
+            thread.close()
+        self._wal.close()
+
+    def _write(self, flush: Flush) -> WalPosition:
+        position = self._wal.write(flush)
+        if not self._wal.space_ready:
+            self._segment_thread.submit(self._wal.prepare_next, then=_ignore)
+        return position
+
+
+class _Groups:
+    """The groups' files. `do` runs on the segment thread, `read` on the reader's."""
+
+    def __init__(
+        self, folder: str, files: StoreFiles, stores: dict[int, SegmentStore], metadata: StateStore
+    ) -> None:
+        self._folder = folder
+        self._files = files
+        self._stores = stores
+        self._metadata = metadata
+        # New groups get their folder with their first entry: a topic that is never written to costs no file.
+        self._begun: dict[int, BeginGroup] = {}
+
+    def do(self, job: StorageJob) -> object:
+        match job:
+            case WriteEntries():
+                store = self._store(job.group)
+                store.append(
+                    job.entries, segment_bytes=job.limits.segment_bytes, segment_ms=job.limits.segment_ms
+                )
+                return Written(segments=segment_facts(store.segments()))
+            case SaveCheckpoint():
+                self._save(job.group, job.start, job.title)
+            case DropBelow():
+                return self._drop(job)
+            case ResetLog():
+                self._reset(job)
+            case BeginGroup():
+                self._begun[job.group] = job
+            case RemoveGroup():
+                self._begun.pop(job.group, None)
+                store_or_none = self._stores.pop(job.group, None)
+                if store_or_none is not None:
+                    store_or_none.remove()
+        return None
+
+    def read(self, job: ReadJob) -> object:
+        if isinstance(job, Compute):
+            return job.function(*job.arguments)
+        store = self._stores.get(job.group)
+        if store is None:
+            return None
+        try:
+            return _read(store, job)
+        except Gone:
+            return None
+
+    def _store(self, group: int) -> SegmentStore:
+        store = self._stores.get(group)
+        if store is None:
+            begun = self._begun.pop(group)
+            store = SegmentStore.create(
+                self._files,
+                group_folder(self._folder, group),
+                group=group,
+                start=begun.start,
+                title=begun.title,
+            )
+            self._stores[group] = store
+        return store
+
+    def _save(self, group: int, start: StartState, title: str) -> None:
+        if group == METADATA_GROUP:
+            self._metadata.checkpoint(start, title)
+        else:
+            self._store(group).checkpoint(start, title)
+
+    def _drop(self, job: DropBelow) -> Dropped:
+        store = self._store(job.group)
+        start = store.drop_below(job.log_start_offset)
+        return Dropped(
+            index=start.index, term=start.term, offset=start.offset, segments=segment_facts(store.segments())
+        )
+
+    def _reset(self, job: ResetLog) -> None:
+        if job.group == METADATA_GROUP:
+            self._metadata.reset(job.start, job.title, wal_sequence=job.wal_sequence)
+        else:
+            self._store(job.group).reset(job.start, job.title, wal_sequence=job.wal_sequence)
+
+
+def _read(
+    store: SegmentStore, job: ReadOffsets | ReadEntries | FindTime
+) -> list[bytes] | list[Entry] | bytes | None:
+    match job:
+        case ReadOffsets():
+            return store.read_offset(job.offset, job.bytes_max, job.offset_max)
+        case ReadEntries():
+            return store.read_entries(job.first_index, job.bytes_max)
+        case FindTime() if job.timestamp == TIME_OF_NEWEST:
+            return store.reader.find_newest(offset_min=job.offset_min)
+        case FindTime():
+            return store.reader.find_time(job.timestamp, offset_min=job.offset_min)
+
+
+def segment_facts(segments: tuple[SegmentView, ...]) -> tuple[SegmentFacts, ...]:
+    return tuple(
+        SegmentFacts(
+            base_offset=segment.base_offset,
+            next_offset=segment.next_offset,
+            size_bytes=segment.size_bytes,
+            max_timestamp=segment.max_timestamp,
+        )
+        for segment in segments
+    )
+
+
+def _ignore(_result: object, _error: Exception | None) -> None:
+    """A failure of these shows in the next write of the log."""
