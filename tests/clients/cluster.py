@@ -1,6 +1,7 @@
-"""Cluster: the brokers that the stock clients talk to: real processes of our own, or somebody else's by address.
+"""Cluster: the brokers that the stock clients talk to, real processes of our own or somebody else's.
 
-The one rule: it is started by the command that users type, and ended by its process id. Must not know: clients.
+The one rule: it is started by the command that users type, and ended by its process id.
+Must not know: clients.
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ FOREIGN_CLUSTER: Final = "TIDINGS_TEST_KAFKA"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Cluster:
-    """Where the brokers are. `pids` is empty and `log` is None where the brokers are not ours to look into."""
+    """Where the brokers are. `pids` is empty and `log` is None where they are not ours to look into."""
 
     bootstrap: str
     pids: Mapping[str, int]
@@ -61,7 +62,9 @@ def running_cluster(folder: Path) -> Iterator[Cluster]:
             seconds_max=READY_S_MAX,
             what="`tidings up` taking writes",
         )
-        brokers = [member.broker for member in members(_ready_line(log) or _why(log)).values()]
+        if not _ready_line(log):
+            raise processes.StartError(f"`tidings up` ended: {processes.last_lines(log)}")
+        brokers = [member.broker for member in members(_ready_line(log)).values()]
         yield Cluster(
             bootstrap=",".join(broker.address for broker in brokers),
             pids={broker.address: broker.pid for broker in brokers},
@@ -74,7 +77,3 @@ def running_cluster(folder: Path) -> Iterator[Cluster]:
 def _ready_line(log: Path) -> str:
     lines = log.read_text(errors="replace").splitlines()
     return next((line for line in lines if line.startswith('{"event":"ready"')), "")
-
-
-def _why(log: Path) -> str:
-    return f"`tidings up` ended: {processes.last_lines(log)}"

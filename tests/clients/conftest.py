@@ -1,11 +1,11 @@
 """Stock clients against real brokers: one cluster for all tests of a worker, fresh topics for each test.
 
-The one rule: what these tests use is what any user of a Kafka client has. They start `tidings up` by themselves; to
-run them against a cluster that is up already, Apache Kafka included, name it:
+The one rule: what these tests use is what any user of a Kafka client has. They start `tidings up` by
+themselves; to run them against a cluster that is up already, Apache Kafka included, name it:
 
     TIDINGS_TEST_KAFKA=127.0.0.1:9092,127.0.0.1:9093,127.0.0.1:9094 .venv/bin/pytest tests/clients
 
-Tests of what only Tidings answers (refusals, log events) are skipped there where the cluster answers otherwise.
+Tests of what only Tidings answers (refusals, log events) are skipped where a cluster has more to offer.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """Contract: what every stock client must be able to do with the cluster, one mixin per port of witness.py.
 
-The one rule: a client's module inherits the mixins that fit it and says how the client is used; what is expected
-stands here once. A writer is checked with librdkafka and the bytes on the wire, a reader reads what librdkafka
-wrote. Must not know: any client's interface.
+The one rule: a client's module inherits the mixins that fit it and says how the client is used; what is
+expected stands here once. A writer is checked with librdkafka and the bytes on the wire, a reader reads what
+librdkafka wrote. Must not know: any client's interface.
 """
 
 from __future__ import annotations
@@ -38,7 +38,9 @@ KINDS: Final = {
     "null value": Message(key=b"key", value=None),
     "empty value": Message(key=b"key", value=b""),
 }
-KIND_CASES: Final = [pytest.param(kind, marks=pytest.mark.shows(f"message: {kind}"), id=kind) for kind in KINDS]
+KIND_CASES: Final = [
+    pytest.param(kind, marks=pytest.mark.shows(f"message: {kind}"), id=kind) for kind in KINDS
+]
 COMPRESSION_CASES: Final = [
     pytest.param(name, marks=pytest.mark.shows(f"compression: {name}"), id=name) for name in COMPRESSIONS
 ]

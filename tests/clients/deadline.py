@@ -1,4 +1,4 @@
-"""Deadline: every wait in these tests ends, and says what did not come. No wait without one. Tests: its users."""
+"""Deadline: every wait in these tests ends, and says what did not come."""
 
 from __future__ import annotations
 

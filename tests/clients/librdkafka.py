@@ -11,7 +11,7 @@ from typing import TypeVar
 
 from confluent_kafka import OFFSET_BEGINNING, OFFSET_END, Consumer, KafkaError, Producer, TopicPartition
 from confluent_kafka import Message as Received
-from confluent_kafka.admin import (  # type: ignore[attr-defined]  # names it does not re-export by the letter
+from confluent_kafka.admin import (
     AdminClient,
     AlterConfigOpType,
     ConfigEntry,
@@ -52,7 +52,10 @@ class Librdkafka:
     def consumer(self, settings: Mapping[str, Setting]) -> Consumer:
         """A reader by assignment. The binding asks for a group's name and never uses it without commits."""
         by_hand: dict[str, Setting] = {"group.id": "unused", "enable.auto.commit": False}
-        return Consumer({"bootstrap.servers": self._bootstrap, **by_hand, **settings})
+        # A seek waits for the fetch that is parked at the broker: not half a second, the default.
+        return Consumer(
+            {"bootstrap.servers": self._bootstrap, "fetch.wait.max.ms": 50, **by_hand, **settings}
+        )
 
     @property
     def admin(self) -> AdminClient:
@@ -72,7 +75,11 @@ class Librdkafka:
         timestamps_ms: Sequence[int] | None = None,
     ) -> list[int]:
         # With a pause before sending, all messages travel in one batch.
-        settings = {"compression.type": compression, "enable.idempotence": idempotent, "linger.ms": 20}
+        settings: dict[str, Setting] = {
+            "compression.type": compression,
+            "enable.idempotence": idempotent,
+            "linger.ms": 20,
+        }
         times = timestamps_ms or [0] * len(messages)
         return [
             _offset(received)
@@ -94,14 +101,17 @@ class Librdkafka:
 
     def place(self, topic: str, keys: Sequence[bytes]) -> list[int]:
         writer = self.producer({"partitioner": "murmur2_random"})
-        return [_partition(received) for received in deliver(writer, [{"topic": topic, "key": key} for key in keys])]
+        return [
+            _partition(received)
+            for received in deliver(writer, [{"topic": topic, "key": key} for key in keys])
+        ]
 
     # Reader and Seeker
 
     def read(self, topic: str, start: Start, count: int) -> list[Stored]:
         consumer = self.consumer({})
         try:
-            consumer.assign([TopicPartition(topic, 0, _first_offset(consumer, topic, start))])
+            assign(consumer, topic, _first_offset(consumer, topic, start))
             return take(consumer, count)
         finally:
             consumer.close()
@@ -110,7 +120,7 @@ class Librdkafka:
     def follow(self, topic: str) -> Iterator[Callable[[int], list[Stored]]]:
         consumer = self.consumer({"enable.partition.eof": True})
         try:
-            consumer.assign([TopicPartition(topic, 0, OFFSET_END)])
+            assign(consumer, topic, OFFSET_END)
             _wait_for_end(consumer)
             yield lambda count: take(consumer, count)
         finally:
@@ -120,7 +130,7 @@ class Librdkafka:
         consumer = self.consumer({})
         found: list[Stored] = []
         try:
-            consumer.assign([TopicPartition(topic, 0, OFFSET_BEGINNING)])
+            assign(consumer, topic, OFFSET_BEGINNING)
             take(consumer, 1)
             for offset in offsets:
                 consumer.seek(TopicPartition(topic, 0, offset))
@@ -205,6 +215,12 @@ def deliver(writer: Producer, messages: Sequence[Mapping[str, object]]) -> list[
     return [received[number] for number in range(len(messages))]
 
 
+def assign(consumer: Consumer, topic: str, offset: int) -> None:
+    """Partition 0 from `offset`. Without knowing its leader yet, librdkafka would ask for it 500 ms later."""
+    consumer.list_topics(topic, timeout=ANSWER_S_MAX)
+    consumer.assign([TopicPartition(topic, 0, offset)])
+
+
 def take(consumer: Consumer, count: int) -> list[Stored]:
     """The next messages of an assigned reader."""
     found: list[Stored] = []
@@ -266,7 +282,7 @@ def _stored(received: Received) -> Stored:
         message=Message(
             key=as_bytes(received.key()),
             value=as_bytes(received.value()),
-            headers=tuple((name, as_bytes(value)) for name, value in received.headers() or ()),
+            headers=tuple((str(name), as_bytes(value)) for name, value in received.headers() or ()),
         ),
     )
 

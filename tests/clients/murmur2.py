@@ -1,7 +1,7 @@
 """Murmur2: where Kafka's Java client puts a key, computed from the hash's published definition.
 
-The one rule: it depends on no client. Must not know: who compares. Checked against values that Kafka's own tests
-name, in test_partitioners.py, and against the Java client itself.
+The one rule: it depends on no client. Must not know: who compares. Checked against values that Kafka's own
+tests name, in test_partitioners.py, and against the Java client itself.
 """
 
 from __future__ import annotations

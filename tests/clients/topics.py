@@ -28,7 +28,7 @@ class Topics:
         return f"t-{uuid.uuid4().hex[:10]}"
 
     def create(self, *, partitions: int = 1, **settings: str) -> str:
-        """A topic that every broker knows, with leaders. Underscores in the names of settings stand for dots."""
+        """A topic that every broker knows, with leaders. Underscores in names of settings stand for dots."""
         topic = self.name()
         dotted = {name.replace("_", "."): value for name, value in settings.items()}
         self._stock.create_topic(topic, partitions=partitions, replicas=self.replicas, settings=dotted)

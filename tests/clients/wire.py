@@ -1,11 +1,12 @@
 """Wire: requests made by hand, byte by byte, and as much of the answers as a test asks about.
 
-The one rule: nothing of Tidings and nothing of a client is used, so that a mistake of theirs shows. Must not know:
-what is right to answer. Only versions without compact lengths: Metadata 4, Produce 7, Fetch 4.
+The one rule: nothing of Tidings and nothing of a client is used, so that a mistake of theirs shows. Must not
+know: what is right to answer. Only versions without compact lengths: Metadata 4, Produce 7, Fetch 4.
 
     frame    length i32 | api key i16 | api version i16 | correlation id i32 | client id (i16 length) | body
-    batch    base offset i64 | length i32 | leader epoch i32 | magic i8 | crc u32 | attributes i16 | last delta i32 |
-             first time i64 | newest time i64 | producer id i64 | producer epoch i16 | first sequence i32 | count i32
+    batch    base offset i64 | length i32 | leader epoch i32 | magic i8 | crc u32 | attributes i16 |
+             last offset delta i32 | first time i64 | newest time i64 |
+             producer id i64 | producer epoch i16 | first sequence i32 | count i32
 """
 
 from __future__ import annotations
@@ -207,7 +208,13 @@ def batch(
 def produce_body(topic: str, records: bytes, *, partition: int = 0, acks: int = -1) -> bytes:
     """Produce 3 to 8."""
     data = struct.pack(">ii", partition, len(records)) + records
-    return struct.pack(">hhi", -1, acks, 30_000) + struct.pack(">i", 1) + text(topic) + struct.pack(">i", 1) + data
+    return (
+        struct.pack(">hhi", -1, acks, 30_000)
+        + struct.pack(">i", 1)
+        + text(topic)
+        + struct.pack(">i", 1)
+        + data
+    )
 
 
 def produce(connection: Connection, topic: str, records: bytes, *, partition: int = 0) -> Produced:
@@ -264,7 +271,8 @@ def compressions(addresses: Sequence[str], topic: str) -> set[str]:
 def _headers(records: bytes) -> Iterator[Batch]:
     at = 0
     while at + BATCH_HEADER.size <= len(records):
-        base, length, epoch, _, _, attributes, _, _, _, producer, _, _, count = BATCH_HEADER.unpack_from(records, at)
+        fields = BATCH_HEADER.unpack_from(records, at)
+        base, length, epoch, _, _, attributes, *_, producer, _, _, count = fields
         yield Batch(
             base_offset=base,
             leader_epoch=epoch,

@@ -1,7 +1,7 @@
 """Witness: what a stock client is asked to do, and the values it is asked with.
 
-The one rule: a client is used as its own documentation says; an adapter translates and judges nothing. Must not
-know: which clients there are, or what they should see (contract.py).
+The one rule: a client is used as its own documentation says; an adapter translates and judges nothing. Must
+not know: which clients there are, or what they should see (contract.py).
 """
 
 from __future__ import annotations
@@ -96,7 +96,7 @@ class Writer(Protocol):
         ...
 
     def place(self, topic: str, keys: Sequence[bytes]) -> list[int]:
-        """Writes a message per key with the partitioner that hashes as Java's; the partitions they went to."""
+        """Writes a message per key, partitioned as Java does; the partitions they went to."""
         ...
 
 
@@ -119,7 +119,9 @@ class Seeker(Protocol):
 class Administrator(Protocol):
     """A client that can administer topics."""
 
-    def create_topic(self, topic: str, *, partitions: int, replicas: int, settings: Mapping[str, str]) -> None: ...
+    def create_topic(
+        self, topic: str, *, partitions: int, replicas: int, settings: Mapping[str, str]
+    ) -> None: ...
 
     def topic_names(self) -> set[str]: ...
 
