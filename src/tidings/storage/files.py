@@ -45,7 +45,7 @@ class Files(Protocol):
     def make_folder(self, path: str) -> None:
         """With its parents; durable. Nothing happens if it exists."""
 
-    def list(self, folder: str) -> list[str]:
+    def names(self, folder: str) -> list[str]:
         """Names in it, sorted; none if the folder does not exist."""
 
     def replace(self, source: str, target: str) -> None:
@@ -62,6 +62,15 @@ def read_whole(files: Files, path: str) -> bytes:
     file = files.open(path, create=False)
     try:
         return file.read_at(file.size(), 0)
+    finally:
+        file.close()
+
+
+def read_file(files: Files, path: str, length: int, position: int) -> bytes:
+    """A part of a file that is not kept open."""
+    file = files.open(path, create=False)
+    try:
+        return file.read_at(length, position)
     finally:
         file.close()
 
@@ -151,7 +160,7 @@ class OsFiles:
             os.mkdir(folder, 0o700)
             self.sync_folder(folder_of(folder))
 
-    def list(self, folder: str) -> list[str]:
+    def names(self, folder: str) -> list[str]:
         try:
             return sorted(os.listdir(folder))
         except FileNotFoundError:

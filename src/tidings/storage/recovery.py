@@ -103,7 +103,7 @@ def _read_checkpoints(files: Files, folder: str) -> tuple[dict[int, Checkpoint],
     """The checkpoints that can be read, and what is wrong with the groups' own files."""
     checkpoints: dict[int, Checkpoint] = {}
     damaged: dict[int, str] = {}
-    for name in files.list(f"{folder}/{GROUPS_FOLDER}"):
+    for name in files.names(f"{folder}/{GROUPS_FOLDER}"):
         if not name.isdigit():
             continue
         group = int(name)

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from tidings.storage.checkpoint import Checkpoint, SegmentView
 from tidings.storage.errors import Damaged
-from tidings.storage.files import Files
+from tidings.storage.files import Files, read_file
 from tidings.storage.log_state import index_path, paths
 from tidings.storage.rows import ROW_BYTES, Row, decode_row
 
@@ -51,13 +51,10 @@ def _last_rows(files: Files, folder: str, segment: SegmentView) -> list[Row]:
     path = index_path(folder, segment)
     count = min(segment.row_count, _ROWS_CHECKED_MAX)
     first = segment.row_count - count
-    file = files.open(path, create=False)
     try:
-        content = file.read_at(count * ROW_BYTES, first * ROW_BYTES)
+        content = read_file(files, path, count * ROW_BYTES, first * ROW_BYTES)
     except OSError as error:
         raise Damaged("a file cannot be read", path=path, error=error) from error
-    finally:
-        file.close()
     rows: list[Row] = []
     for number in range(count):
         row = decode_row(content, number * ROW_BYTES)

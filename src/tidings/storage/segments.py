@@ -17,7 +17,7 @@ from dataclasses import dataclass, replace
 from tidings.raft.entries import Entry, EntryKind, StartState
 from tidings.storage.checkpoint import Checkpoint, LogStart, SegmentView, read_checkpoint, write_checkpoint
 from tidings.storage.errors import Damaged, disk_error
-from tidings.storage.files import Files
+from tidings.storage.files import Files, folder_of
 from tidings.storage.log_state import (
     LogState,
     Published,
@@ -189,6 +189,20 @@ class SegmentStore:
             self._unsynced.clear()
             self._remove_unknown_files()
 
+    def remove(self) -> None:
+        """The group was removed from this broker by a committed command: nothing of it is kept."""
+        state = self._published.state
+        self._published.state = LogState(state.generation + 1, state.start, ())
+        self._damaged = "the group was removed"
+        self._unsynced.clear()
+        with _disk_errors(f"removing {self._folder}"):
+            # The checkpoint last: a folder without one belongs to nobody, and is left alone for ever.
+            self._remove_unknown_files()
+            for name in self._files.names(self._folder):
+                self._files.remove(f"{self._folder}/{name}")
+            self._files.remove(self._folder)
+            self._files.sync_folder(folder_of(self._folder))
+
     def read_entries(self, first_index: int, bytes_max: int) -> list[Entry]:
         """See SegmentReader.read_entries."""
         return self.reader.read_entries(first_index, bytes_max)
@@ -242,8 +256,8 @@ class SegmentStore:
         known: set[str] = set()
         for segment in self._published.state.segments:
             known.update(path for path, size in paths(self._folder, segment).items() if size)
-        found = [f"{self._folder}/{name}" for name in self._files.list(self._folder) if is_segment_file(name)]
-        self._remove(path for path in found if path not in known)
+        found = [f"{self._folder}/{name}" for name in self._files.names(self._folder) if
+        is_segment_file(name)] self._remove(path for path in found if path not in known)
 
     def _remove(self, unwanted: Iterator[str] | dict[str, int]) -> None:
         for path in unwanted:

@@ -22,6 +22,7 @@ from tidings.storage.wal_format import (
     END,
     FILE_HEADER_BYTES,
     FLUSH,
+    FORGOTTEN,
     FORMAT_VERSION,
     HARD_STATE,
     HEADER_BYTES,
@@ -84,6 +85,7 @@ class WalWriter:
         self._hard_states = dict(start.hard_states)
         self._marks = dict(start.marks)
         self._unwritten_marks: set[int] = set()
+        self._unwritten_forgotten: set[int] = set()
         self._last = dict(start.last)
         self._sequence = start.sequence
         self._previous_crc = start.previous_crc
@@ -167,7 +169,9 @@ class WalWriter:
             self._unwritten_marks.add(group)
 
     def forget(self, group: int) -> None:
-        """The group was removed from this broker: nothing of it is needed any more."""
+        """The group was removed from this broker: nothing of it is needed any more. Durable with the next
+        flush."""
+        self._unwritten_forgotten.add(group)
         for states in (self._hard_states, self._marks, self._last, self._held):
             states.pop(group, None)
         self._unwritten_marks.discard(group)
@@ -225,7 +229,7 @@ class WalWriter:
         """The body as buffers, its length and its CRC. Small parts are joined, large payloads are not
         copied."""
         pack = RECORD.pack
-        small: list[bytes] = []
+        small = [pack(group, FORGOTTEN, 0, 0, 0, 0, 0) for group in self._unwritten_forgotten]
         body: list[bytes] = []
         for group, entry in flush.entries:
             payload = entry.payload
@@ -281,8 +285,9 @@ class WalWriter:
             held[group] = index
         if flush.hard_states:
             self._hard_states.update(flush.hard_states)
-        if self._unwritten_marks:
+        if self._unwritten_marks or self._unwritten_forgotten:
             self._unwritten_marks.clear()
+            self._unwritten_forgotten.clear()
 
     def _roll(self, body: list[bytes], body_bytes: int, body_crc: int) -> None:
         """Write this flush as the first of a new file, then seal the old one."""

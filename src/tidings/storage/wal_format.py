@@ -19,6 +19,7 @@ A file is a header, then flushes, then one end mark. Its first flush holds the s
         HARD_STATE    base offset is the vote
         MARKS         record count is the marks
         STATE         as both, index is the last entry's, and the payload (u64) the last entry's term
+        FORGOTTEN     the group was removed from this broker; what follows is of a new life of it
 
 Every write carries an END mark behind its flush, which the next write covers with its header; a file that is
 left gets its END replaced by SEALED once the next file's first flush is durable. So a clean end is a valid
@@ -60,6 +61,7 @@ ENTRY_KINDS_BELOW = 128
 HARD_STATE = 128
 MARKS = 129
 STATE = 130
+FORGOTTEN = 131
 LAST_TERM = struct.Struct("<Q")
 _CRC = struct.Struct("<I")
 

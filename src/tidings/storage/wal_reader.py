@@ -81,7 +81,7 @@ class WalReader:
     def read(self) -> WalSummary:
         names = [
             name
-            for name in self._files.list(self._folder)
+            for name in self._files.names(self._folder)
             if name.endswith(WAL_SUFFIX) and not name.startswith(SPARE_PREFIX)
         ]
         for name in names:

@@ -39,7 +39,7 @@ class WalSpace:
         """Make the folder, or take over what an earlier process prepared."""
         self._files.make_folder(self._folder)
         highest = 0
-        for name in self._files.list(self._folder):
+        for name in self._files.names(self._folder):
             if not name.startswith(SPARE_PREFIX):
                 continue
             highest = max(highest, int(name[len(SPARE_PREFIX) : -len(WAL_SUFFIX)]))

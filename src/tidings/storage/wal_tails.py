@@ -14,6 +14,7 @@ from dataclasses import dataclass, field
 from tidings.raft.entries import Entry, EntryKind, HardState
 from tidings.storage.wal_format import (
     ENTRY_KINDS_BELOW,
+    FORGOTTEN,
     HARD_STATE,
     LAST_TERM,
     MARKS,
@@ -82,10 +83,7 @@ class WalTails:
         self._file = HeldFile(number=0, file_bytes=0, last_index={})
         self._lost: str | None = None
         for group, checkpoint in checkpoints.items():
-            tail = GroupTail(checkpoint)
-            # A group at index 0 has never had a term; any other has one, and only the log holds it.
-            tail.lost_vote = "the write-ahead log has no record of them" if checkpoint.index else None
-            self.groups[group] = tail
+            self.groups[group] = _unheard_of(checkpoint)
 
     def begin_file(self, file: HeldFile, *, is_opened: bool) -> None:
         self._file = file
@@ -112,7 +110,9 @@ class WalTails:
             tail = self.groups.get(group)
             if tail is None:
                 tail = self._add(group)
-            if kind >= ENTRY_KINDS_BELOW:
+            if kind == FORGOTTEN:
+                self._forget(group, tail.checkpoint)
+            elif kind >= ENTRY_KINDS_BELOW:
                 _take_state(
                     tail, kind, body[position : position + length], index, term, base_offset, record_count
                 )
@@ -133,6 +133,14 @@ class WalTails:
         tail.lost_vote = self._lost
         return tail
 
+    def _forget(self, group: int, checkpoint: CheckpointedAt) -> None:
+        for file in self.files:
+            file.last_index.pop(group, None)
+        if checkpoint is NO_CHECKPOINT:
+            del self.groups[group]
+        else:
+            self.groups[group] = _unheard_of(checkpoint)
+
     def _take_start_mark(self, group: int, tail: GroupTail, sequence: int, start: LastEntry) -> None:
         """The whole log was replaced, if the checkpoint says that it came to that."""
         tail.is_ignoring = tail.checkpoint.reset_sequence < sequence
@@ -146,6 +154,13 @@ class WalTails:
             supersede(self.files[:-1], group, last.index)
         tail.last = last
         self._file.last_index[group] = last.index
+
+
+def _unheard_of(checkpoint: CheckpointedAt) -> GroupTail:
+    tail = GroupTail(checkpoint)
+    # A group at index 0 has never had a term; any other has one, and only the log holds it.
+    tail.lost_vote = "the write-ahead log has no record of them" if checkpoint.index else None
+    return tail
 
 
 def _take_entry(tail: GroupTail, entry: Entry) -> None:
