@@ -38,6 +38,8 @@ from tidings.raft.config import RaftConfig
 from tidings.raft.entries import Entry, StartState
 from tidings.raft.group import Group
 from tidings.raft.host import RaftHost
+from tidings.raft.messages import Append, InstallStart
+from tidings.raft.messages import Message as RaftMessage
 from tidings.raft.outbox import Flush
 
 # One frame to a peer is closed and another begun when it holds so much: a beat must not wait behind all of
@@ -133,7 +135,7 @@ class Node:
         sends."""
         self.now_ms = now_ms
         if frame[:1] == peer_messages.RAFT:
-            for message in wire.decode(frame, 1):
+            for message in wire.decode(frame[1:]):
                 self.host.step(message, now_ms)
             return
         message = peer_messages.decode(frame)
@@ -148,6 +150,7 @@ class Node:
     def peer_up(self, member: int, broker_id: int, now_ms: int) -> None:
         self.now_ms = now_ms
         self._broker_by_member.setdefault(member, broker_id)
+        self.host.meet(member)
         self.living.peer_up(member, broker_id)
         self.host.member_up(member, now_ms)
 
@@ -188,7 +191,7 @@ class Node:
     def damaged(self, group: int, now_ms: int) -> None:
         """Synced bytes of the group turned out to be wrong: it is refilled from its leader."""
         self.now_ms = now_ms
-        self.host.damaged(group, now_ms)
+        self.replicas.refill(group, now_ms)
 
     def tick(self, now_ms: int) -> None:
         self.now_ms = now_ms
@@ -286,12 +289,12 @@ class Node:
         if not outbox.messages:
             return
         messages, outbox.messages = outbox.messages, []
-        by_receiver: dict[int, list[Any]] = {}  # any: the messages of the raft room
+        by_receiver: dict[int, list[RaftMessage]] = {}
         for message in messages:
             by_receiver.setdefault(message.receiver, []).append(message)
         for receiver, batch in by_receiver.items():
-            for buffers in wire.encode_frames(batch, _FRAME_BYTES):
-                work.frames.append((receiver, [peer_messages.RAFT, *buffers]))
+            for part in _in_frames(batch):
+                work.frames.append((receiver, [peer_messages.RAFT, *wire.encode(part)]))
 
     # -- what the parts ask of the node
 
@@ -383,6 +386,22 @@ def raft_config(config: Config) -> RaftConfig:
         start_piece_bytes=config.start_piece_bytes,
         transfer_timeout_ms=config.transfer_timeout_ms,
     )
+
+
+def _in_frames(messages: list[RaftMessage]) -> list[list[RaftMessage]]:
+    """The messages in order, in as many frames as their payloads ask for."""
+    frames: list[list[RaftMessage]] = [[]]
+    size_bytes = 0
+    for message in messages:
+        if size_bytes > _FRAME_BYTES:
+            frames.append([])
+            size_bytes = 0
+        frames[-1].append(message)
+        if isinstance(message, Append):
+            size_bytes += sum(len(entry.payload) for entry in message.entries)
+        elif isinstance(message, InstallStart):
+            size_bytes += len(message.piece)
+    return frames
 
 
 def _taken(outbox: Any, name: str) -> list[Any]:  # any: one of the outbox's lists

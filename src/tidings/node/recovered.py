@@ -35,25 +35,29 @@ class RecoveredGroup:
     is_damaged: bool = False
 
     def add_to(self, host: RaftHost, now_ms: int) -> Group:
-        group = host.add(
+        return host.add(
             group=self.group,
             start=self.start,
             hard=self.hard,
             tail=list(self.tail),
+            first_index=self.first.index + 1,
+            first_offset=self.first.offset,
             doubtful=self.is_doubtful,
             damaged=self.is_damaged,
             now_ms=now_ms,
         )
-        if self.first.index < self.start.index:
-            group.log.move_start(self.first.index, self.first.term, self.first.offset)
-        return group
+
+    def emptied(self) -> RecoveredGroup:
+        """What a replica goes on with whose files cannot be trusted: its votes and its membership, and no log."""
+        start = StartState(index=0, term=0, offset=0, membership=self.start.membership)
+        return replace(self, start=start, first=start, tail=(), segments=(), is_damaged=True)
 
 
 def begin_group(recovered: RecoveredGroup | None, group: int, members: tuple[int, ...]) -> RecoveredGroup:
     """The group from its files, or a new one with these voters. A young one has entries in the write-ahead
     log, and no files that say who its members are."""
     if recovered is not None and recovered.has_files:
-        return recovered
+        return recovered.emptied() if recovered.is_damaged else recovered
     start = StartState(index=0, term=0, offset=0, membership=Membership(voters=members))
     if recovered is not None:
         return replace(recovered, start=start, first=start)

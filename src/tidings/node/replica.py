@@ -260,6 +260,15 @@ class Replica:
         self._take_start(start)
         return ResetLog(group=self.group.group, start=start, title=self.title)
 
+    def refilled(self, group: Group, now_ms: int) -> None:
+        """The log is forgotten; `group` waits for its leader to send all of it again."""
+        assert self.partition is not None
+        self.group = group
+        self.applied_index = self._handed_index = self.written_index = 0
+        self._is_resetting = True  # nothing is written into files that cannot be trusted
+        self._was_leader = False
+        self.partition.lost_leadership(now_ms)
+
     def was_reset(self) -> None:
         self._is_resetting = False
 

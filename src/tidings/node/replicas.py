@@ -31,7 +31,7 @@ from tidings.node.jobs import (
 from tidings.node.policies import Policies
 from tidings.node.recovered import RecoveredGroup, begin_group
 from tidings.node.replica import Replica
-from tidings.raft.entries import StartState
+from tidings.raft.entries import HardState, StartState
 from tidings.raft.group import Group
 from tidings.raft.host import RaftHost
 
@@ -115,6 +115,7 @@ class Replicas:
             self._owner.broker.close_partition(group, now_ms)
             self._owner.host.remove(group)
             self._unwritten.pop(group, None)
+        self._owner.host.forget_group(group)
         self._remove(group)
 
     def _remove(self, group: int) -> None:
@@ -145,6 +146,19 @@ class Replicas:
         if replica is not None:
             replica.was_reset()
             self._unwritten[group] = replica
+
+    def refill(self, group: int, now_ms: int) -> None:
+        """The replica's files cannot be trusted: it forgets its log, not its votes, and asks its leader for all."""
+        replica = self.by_group.get(group)
+        if replica is None or replica.group.damaged:
+            return
+        old = replica.group
+        hard = HardState(term=old.term, vote=old.vote)
+        start = StartState(index=0, term=0, offset=0, membership=old.membership)
+        self._owner.host.remove(group)
+        self._unwritten.pop(group, None)
+        begin = RecoveredGroup(group=group, start=start, first=start, hard=hard, is_damaged=True)
+        replica.refilled(begin.add_to(self._owner.host, now_ms), now_ms)
 
     def start_for(self, group: int) -> StartState | None:
         replica = self.by_group.get(group)

@@ -99,8 +99,8 @@ class ClientConnection(asyncio.Protocol):
     # -- what the loop calls
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        assert isinstance(transport, asyncio.Transport)
-        self._transport = transport
+        # A loop's own transports need not inherit from asyncio's class.
+        transport = self._transport = cast("asyncio.Transport", transport)
         self.client_host = transports.address_of(transport)
         transport.set_write_buffer_limits(high=_WRITE_BUFFER_BYTES_HIGH)
         if not self._owner.opened(self):

@@ -13,7 +13,7 @@ import asyncio
 import os
 import struct
 from collections.abc import Callable, Sequence
-from typing import Protocol
+from typing import Protocol, cast
 
 from tidings.config.address import Address
 from tidings.config.options import Config
@@ -132,8 +132,8 @@ class _Dialled(asyncio.Protocol):
         self._transport: asyncio.Transport | None = None
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        assert isinstance(transport, asyncio.Transport)
-        self._transport = transport
+        # A loop's own transports need not inherit from asyncio's class.
+        transport = self._transport = cast("asyncio.Transport", transport)
         transport.set_write_buffer_limits(high=self._buffer_bytes_max)
         transport.write(self._handshake.opening)
 
@@ -195,8 +195,8 @@ class AcceptedPeer(asyncio.Protocol):
         self._deadline: asyncio.TimerHandle | None = None
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        assert isinstance(transport, asyncio.Transport)
-        self._transport = transport
+        # A loop's own transports need not inherit from asyncio's class.
+        transport = self._transport = cast("asyncio.Transport", transport)
         self._deadline = asyncio.get_running_loop().call_later(
             self._handshake_timeout_ms / 1000, transport.abort
         )
