@@ -256,8 +256,9 @@ class SegmentStore:
         known: set[str] = set()
         for segment in self._published.state.segments:
             known.update(path for path, size in paths(self._folder, segment).items() if size)
-        found = [f"{self._folder}/{name}" for name in self._files.names(self._folder) if
-        is_segment_file(name)] self._remove(path for path in found if path not in known)
+        names = filter(is_segment_file, self._files.names(self._folder))
+        found = [f"{self._folder}/{name}" for name in names]
+        self._remove(path for path in found if path not in known)
 
     def _remove(self, unwanted: Iterator[str] | dict[str, int]) -> None:
         for path in unwanted:
