@@ -1,4 +1,4 @@
-"""A broker with a world of fakes around it, for all that ports.py asks for, and requests as clients send them."""
+"""A broker with a world of fakes around it, for all that ports.py asks for, and requests as clients send."""
 
 from __future__ import annotations
 
@@ -67,6 +67,7 @@ class World:
         self.timers = FakeTimers()
         self.liveness = FakeLiveness()
         self.settling = FakeSettling(self.calls)
+        self.offload = FakeOffload(self.calls)
         self.controller = FakeController(self.calls, self._apply)
         self.broker = Broker(
             config=config or Config(broker_id=OWN_ID),
@@ -75,7 +76,7 @@ class World:
                 controller=self.controller,
                 liveness=self.liveness,
                 settling=self.settling,
-                offload=FakeOffload(self.calls),
+                offload=self.offload,
                 random=Random(1),
             ),
         )

@@ -4,7 +4,7 @@ The one rule: nothing here blocks. What takes time takes a callback (`then`), wh
 same thread, exactly once, never from within the call that took it. Times are milliseconds since 1970, of one
 clock that never goes back.
 It must not know who fills a port: Raft, segment files, sockets and timers stand behind these names only.
-Tests: tests/fakes/test_fakes.py holds the fakes to these protocols
+Tests: tests/broker/test_ports.py holds the fakes to these protocols
 """
 
 from __future__ import annotations
