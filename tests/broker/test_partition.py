@@ -1,4 +1,5 @@
-"""Tests of broker/partition.py: where a batch comes to stand, who waits for it, what a change of leader leaves."""
+"""Tests of broker/partition.py: where a batch comes to stand, who waits for it, what a change of leader
+leaves."""
 
 from __future__ import annotations
 

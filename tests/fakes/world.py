@@ -69,17 +69,16 @@ class World:
         self.settling = FakeSettling(self.calls)
         self.offload = FakeOffload(self.calls)
         self.controller = FakeController(self.calls, self._apply)
-        self.broker = Broker(
-            config=config or Config(broker_id=OWN_ID),
-            ports=Ports(
-                timers=self.timers,
-                controller=self.controller,
-                liveness=self.liveness,
-                settling=self.settling,
-                offload=self.offload,
-                random=Random(1),
-            ),
+        self.config = config or Config(broker_id=OWN_ID)
+        self.ports = Ports(
+            timers=self.timers,
+            controller=self.controller,
+            liveness=self.liveness,
+            settling=self.settling,
+            offload=self.offload,
+            random=Random(1),
         )
+        self.broker = Broker(config=self.config, ports=self.ports)
         self.logs: dict[int, FakeReplicaLog] = {}
         self.apply(FormCluster(cluster_id=CLUSTER_ID))
         for broker_id in range(1, broker_count + 1):

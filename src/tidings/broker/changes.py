@@ -75,10 +75,12 @@ class _Changes:
             )
 
     def _proposed(self, place: int, outcome: Outcome | None) -> None:
+        if self._is_told:
+            return
         if outcome is not None:
             self._outcomes[place] = outcome
         self._missing_count -= 1
-        if self._missing_count > 0 or self._is_told:
+        if self._missing_count > 0:
             return
         made = [place for place, outcome in enumerate(self._outcomes) if outcome.code is ErrorCode.NONE]
         if not made:
