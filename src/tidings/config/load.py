@@ -148,7 +148,7 @@ def _parsed(setting: Setting, text: str, kind: type) -> Value:
         return tuple(each.strip() for each in text.split(",") if each.strip())
     if kind is bool and text.lower() in _TRUE | _FALSE:
         return text.lower() in _TRUE
-    if kind is int and re.fullmatch(r"[+-]?\d+(_\d+)*", text):
+    if kind is int and re.fullmatch(r"[+-]?[0-9]+(_[0-9]+)*", text):
         return int(text)
     raise ConfigError(setting.place, f"{setting.name} is {_NAME_OF_KIND[kind]}, not '{text}'")
 

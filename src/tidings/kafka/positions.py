@@ -21,8 +21,8 @@ from enum import Enum
 
 LAST_MAX = 100_000  # they are held in memory, to be put in order
 _MS_BY_UNIT = {"s": 1_000, "m": 60_000, "h": 3_600_000, "d": 86_400_000}
-_AGO = re.compile(r"(\d+(?:\.\d+)?)([smhd])")
-_EPOCH = re.compile(r"@(\d+(?:\.\d+)?)")
+_AGO = re.compile(r"([0-9]+(?:\.[0-9]+)?)([smhd])")
+_EPOCH = re.compile(r"@([0-9]+(?:\.[0-9]+)?)")
 
 
 class Edge(Enum):
@@ -64,12 +64,12 @@ def parse_position(text: str, *, now_ms: int, zone: tzinfo | None = None) -> Pos
     """`zone` is that of times which name none; None is the machine's own."""
     if text in ("earliest", "latest"):
         return Edge(text)
-    if re.fullmatch(r"-\d+", text):
+    if re.fullmatch(r"-[0-9]+", text):
         count = -int(text)
         if not 1 <= count <= LAST_MAX:
             raise PositionError(f"'{text}': the last 1 to {LAST_MAX} messages can be asked for")
         return Last(count)
-    if re.fullmatch(r"\d+", text):
+    if re.fullmatch(r"[0-9]+", text):
         return AtOffset(int(text))
     if ago := _AGO.fullmatch(text):
         return Since(max(0, now_ms - int(float(ago[1]) * _MS_BY_UNIT[ago[2]])))
