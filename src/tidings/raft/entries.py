@@ -1,7 +1,7 @@
 """What a group's log is made of: entries, the membership they may carry, and the state a log starts from.
 
-The one rule: two numbers, both explicit. `index` counts entries (Raft), `offset` counts records (Kafka); a term-start
-or a membership entry takes an index and no offset. Nothing here knows what a payload means.
+The one rule: two numbers, both explicit. `index` counts entries (Raft), `offset` counts records (Kafka); a
+term-start or a membership entry takes an index and no offset. Nothing here knows what a payload means.
 Tests: tests/raft/test_entries.py
 """
 
@@ -23,13 +23,14 @@ class EntryKind(IntEnum):
     MEMBERSHIP = 2  # an encoded Membership: effective as soon as it is appended (Raft dissertation 4.1)
     LOG_START = 3  # a move of the log start: i64 little endian, the new first readable offset
     COMMAND = 4  # a command of the metadata group's state machine
-    START = 5  # no entry of the log: tells the write-ahead log that a start state at this index and term replaced
-    # the group's whole log; written to the outbox when the start is taken, before any entry of the new log
+    # No entry of the log: tells the write-ahead log that a start state at this index and term replaced the
+    # group's whole log. Put into the outbox when the start is taken, before any entry of the new log.
+    START = 5
 
 
 @dataclass(slots=True)
 class Entry:
-    """One entry of a group's log. Never changed after it was made (not frozen: made once per batch, on the hot path)."""
+    """One entry of a group's log. Never changed after it was made; not frozen for the hot path's sake."""
 
     index: int
     term: int
@@ -45,8 +46,8 @@ class Entry:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Membership:
-    """Who votes and who only listens. Members are numbers drawn from a broker's directory uuid: a wiped disk is
-    another number, so the member that lost its votes can never be taken for the one that gave them."""
+    """Who votes and who only listens. Members are numbers drawn from a broker's directory uuid: a wiped disk
+    is another number, so the member that lost its votes can never be taken for the one that gave them."""
 
     voters: tuple[int, ...]
     learners: tuple[int, ...] = ()
@@ -79,8 +80,8 @@ class TermStart:
 class StartState:
     """All that a log needs to go on without the entries up to and including `index`.
 
-    `offset` is the offset of the next record. `state` is what the owner of the log derived from the entries so far
-    (producers of a partition, the whole state of the metadata group), opaque here.
+    `offset` is the offset of the next record. `state` is what the owner of the log derived from the entries
+    so far (producers of a partition, the whole state of the metadata group), opaque here.
     """
 
     index: int
@@ -94,7 +95,7 @@ class StartState:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HardState:
-    """What must be on disk before it is acted upon: the newest term seen and the vote given in it (0: none)."""
+    """What must be on disk before it is acted upon: the newest term seen and the vote given in it (or 0)."""
 
     term: int
     vote: int

@@ -1,0 +1,131 @@
+"""Doubt: a replica that may have lost what it promised finds out what that can have been.
+
+The one rule: until every other voter has answered twice it grants no vote, stands for no election, and
+nothing it acknowledges is counted. It must not know why it is in doubt. Tests: tests/raft/test_doubt.py
+
+A torn last flush is mostly one that was never finished, so nothing rested on it. But it looks the same as a
+finished one that was damaged later, and then two kinds of promises are lost: a vote (in a term T, perhaps
+newer than any this replica now knows), and acknowledged entries (which may be committed by having been
+counted). The round restores both:
+
+Phase 1, "stop counting on me". A leader forgets what this replica acknowledged and raises the session of its
+    appends, so that an old reply still under way is counted by nobody. Whatever was committed by counting it
+    was so before that leader's answer; a leader that has died since cannot count any more. Whoever got the
+    lost vote had its term T on its own disk before it asked, so the newest term of all answers is at least T.
+    This replica enters that term with its vote spent, and will vote in later ones.
+Phase 2, asked when all have answered phase 1, "what do you hold?". An entry that was committed by counting
+    this replica is on the disk of at least one other voter, and by now it stands in that voter's answer,
+    which leaves when its log is durable. The newest (term, index) of all answers is the floor: from now on
+    this replica votes as one whose log ends there, the same comparison that the voter which holds the entry
+    would make, and stands for election itself only once its own log has got there.
+
+Both phases are needed: in one alone, a voter could answer, then acknowledge an entry to a leader that counts
+this replica too, and that leader could crash and answer without it. Catching up with some leader instead of
+asking would not do: that leader may be of an older term than the forgotten vote, which is held by a voter it
+does not hear.
+
+A whole group in doubt goes on once all answer: answering needs no trust in oneself, what was committed is on
+a voter that lost nothing, and the replica with the newest log stands. The only voter of a group has nobody to
+ask and goes on at once. A damaged replica, whose log is gone, asks the same round: its floor keeps it from
+electing a leader that lacks what it had, and from standing before it is refilled.
+"""
+
+from __future__ import annotations
+
+from tidings.raft.messages import DoubtReply, DoubtRequest
+from tidings.raft.state import Doubt, GroupState, Role
+
+PHASE_FORGET = 1
+PHASE_HOLDINGS = 2
+
+
+def begin(group: GroupState, now_ms: int) -> None:
+    group.doubt = Doubt(group.around.random.getrandbits(63))
+    group.counts = False
+    ask(group, now_ms)
+
+
+def ask(group: GroupState, now_ms: int) -> None:
+    """Ask all voters that have not answered the phase, now and until they do. The next phase follows when all
+    have."""
+    doubt = group.doubt
+    assert doubt is not None, group.group
+    missing = [voter for voter in group.other_voters() if voter not in doubt.answers]
+    if missing:
+        for voter in missing:
+            group.send(
+                DoubtRequest(group.group, group.term, group.member, voter, doubt.round_number, doubt.phase)
+            )
+        group.arm(min(group.deadline_ms, now_ms + group.config.beat_interval_ms))
+    elif doubt.phase == PHASE_FORGET:
+        doubt.phase = PHASE_HOLDINGS
+        doubt.answers = {}
+        ask(group, now_ms)
+    else:
+        close(group)
+
+
+def on_doubt_request(group: GroupState, request: DoubtRequest) -> None:
+    """Answer what is durable here. A newer term of the asker is not entered: it claims nothing."""
+    follower = group.progress.get(request.sender)
+    if follower is not None and request.phase == PHASE_FORGET:
+        follower.forget_promises()
+        group.outbox.dirty[group.group] = None
+    log = group.log
+    group.promise(
+        DoubtReply(
+            group.group,
+            group.term,
+            group.member,
+            request.sender,
+            request.round_number,
+            request.phase,
+            log.last_index,
+            log.last_term,
+        )
+    )
+
+
+def on_doubt_reply(group: GroupState, reply: DoubtReply, now_ms: int) -> None:
+    doubt = group.doubt
+    if doubt is None or not doubt.is_open:
+        return
+    if reply.round_number != doubt.round_number or reply.phase != doubt.phase:
+        return
+    doubt.answers[reply.sender] = None
+    doubt.term = max(doubt.term, reply.term)
+    if doubt.phase == PHASE_HOLDINGS:
+        doubt.floor = max(doubt.floor, (reply.last_term, reply.last_index))
+    if all(voter in doubt.answers for voter in group.other_voters()):
+        ask(group, now_ms)
+
+
+def close(group: GroupState) -> None:
+    """All have answered: enter the newest term with the vote spent, and count again."""
+    doubt = group.doubt
+    assert doubt is not None, group.group
+    assert group.role is Role.FOLLOWER, (group.group, group.role)
+    doubt.is_open = False
+    if doubt.term > group.term:
+        group.leader = 0
+        group.save_hard_state(doubt.term, group.member)
+        group.around.leaders.learn(group.group, 0, group.term)
+    elif not group.vote:
+        group.save_hard_state(group.term, group.member)
+    group.outbox.changed[group.group] = None
+    recount(group)
+    settle(group)
+
+
+def recount(group: GroupState) -> None:
+    group.counts = not group.damaged and not group.doubtful
+
+
+def settle(group: GroupState) -> None:
+    """With all on disk that may ever have been promised, the replica is as good as any other."""
+    doubt = group.doubt
+    if doubt is None or doubt.is_open or group.damaged or group.installing:
+        return
+    if (group.log.term_at(group.durable_index), group.durable_index) >= doubt.floor:
+        group.doubt = None
+        group.outbox.settled[group.group] = None
