@@ -20,7 +20,9 @@ def completion(context: click.Context, shell: str) -> None:
     """
     from click.shell_completion import get_completion_class
 
+    from tidings.cli.main import COMPLETION_VARIABLE
+
     group = context.find_root().command
     of_shell = get_completion_class(shell)
     assert of_shell is not None, shell
-    click.echo(of_shell(group, {}, "tidings", "_TIDINGS_COMPLETE").source())
+    click.echo(of_shell(group, {}, "tidings", COMPLETION_VARIABLE).source())

@@ -42,6 +42,9 @@ COMMANDS = {
     "completion": Lazy(module="completion", name="completion", summary="Print the completion of a shell."),
 }
 
+# By which a shell asks for completions; `tidings completion` prints the code that does.
+COMPLETION_VARIABLE = "_TIDINGS_COMPLETE"
+
 EPILOG = """\b
 Exit codes: 0 done, 1 failed, 2 wrong usage, 3 wrong option, 4 data folder in use,
 5 data of a newer version, 6 not this cluster's broker, 7 disk failed,
@@ -97,8 +100,11 @@ def tidings(context: click.Context) -> None:
 def run(arguments: list[str], doors: Doors | None = None) -> int:
     """Runs a command line and returns its exit code; nothing but a mistake of ours leaves as an exception."""
     try:
-        outcome = tidings.main(arguments, prog_name="tidings", standalone_mode=False, obj=doors or Doors())
+        with tidings.make_context("tidings", arguments, obj=doors or Doors()) as context:
+            outcome = tidings.invoke(context)
         sys.stdout.flush()
+    except click.exceptions.Exit as ended:
+        return ended.exit_code
     except Failure as failure:
         show(failure)
         return failure.code
@@ -119,4 +125,6 @@ def run(arguments: list[str], doors: Doors | None = None) -> int:
 
 
 def main() -> NoReturn:
+    if COMPLETION_VARIABLE in os.environ:
+        tidings.main(prog_name="tidings", complete_var=COMPLETION_VARIABLE)
     sys.exit(run(sys.argv[1:]))

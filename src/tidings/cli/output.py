@@ -21,7 +21,7 @@ def has_colours(stream: TextIO) -> bool:
 
 def styled(text: str, *, fg: str | None = None, bold: bool = False, stream: TextIO | None = None) -> str:
     """The text in a colour if `stream` (stdout) takes it."""
-    return click.style(text, fg=fg, bold=bold) if has_colours(stream or sys.stdout) else text
+    return click.style(text, fg=fg, bold=bold or None) if has_colours(stream or sys.stdout) else text
 
 
 def say(text: str = "") -> None:

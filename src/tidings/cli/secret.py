@@ -23,8 +23,8 @@ def secret(file: Path) -> None:
 
     try:
         make_secret(file)
-    except FileExistsError as error:
-        raise Failure(f"{file} exists already, and is left as it is") from error
     except OSError as error:
+        if file.exists():
+            raise Failure(f"{file} exists already, and is left as it is") from error
         raise Failure(f"{file} cannot be written", str(error.strerror)) from error
     say(f"wrote {file}: give it to every broker of the cluster by --secret-file, and to nobody else")
