@@ -62,6 +62,7 @@ class Replica:
         self.partition: Partition | None = None
         self.log_start_offset = 0
         self.applied_index = group.commit_index
+        self._applied_offset = group.commit_offset
         self.written_index = group.commit_index  # the segments hold everything up to here
         self.segments = segments
         self._owner = owner
@@ -203,6 +204,7 @@ class Replica:
                 elif entry.kind == EntryKind.LOG_START:
                     self._move_log_start(entry)
             self.applied_index = group.commit_index
+            self._applied_offset = group.commit_offset
             self._owner.has_unwritten(self, size_bytes)
         partition.advanced(now_ms)
 
@@ -243,7 +245,7 @@ class Replica:
 
     def state_to_save(self) -> StartState:
         """What a checkpoint holds: the replica as of what is applied."""
-        return self._state(self.applied_index, self.group.commit_offset)
+        return self._state(self.applied_index, self._applied_offset)
 
     def state_to_send(self) -> StartState:
         """What a replica begins with that is below this log's start, or has lost its own: the place where
@@ -256,6 +258,7 @@ class Replica:
         files are."""
         self._is_resetting = True
         self.applied_index = self._handed_index = self.written_index = start.index
+        self._applied_offset = start.offset
         self.segments = ()
         self._take_start(start)
         return ResetLog(group=self.group.group, start=start, title=self.title)
@@ -265,6 +268,7 @@ class Replica:
         assert self.partition is not None
         self.group = group
         self.applied_index = self._handed_index = self.written_index = 0
+        self._applied_offset = 0
         self._is_resetting = True  # nothing is written into files that cannot be trusted
         self._was_leader = False
         self.partition.lost_leadership(now_ms)
