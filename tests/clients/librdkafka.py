@@ -276,13 +276,15 @@ def _partition(received: Received) -> int:
 
 
 def _stored(received: Received) -> Stored:
+    headers = received.headers() or []
+    assert isinstance(headers, list), headers
     return Stored(
         offset=_offset(received),
         timestamp_ms=received.timestamp()[1],
         message=Message(
             key=as_bytes(received.key()),
             value=as_bytes(received.value()),
-            headers=tuple((str(name), as_bytes(value)) for name, value in received.headers() or ()),
+            headers=tuple((name, as_bytes(value)) for name, value in headers),
         ),
     )
 

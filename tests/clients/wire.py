@@ -26,6 +26,8 @@ PRODUCE: Final = 0
 FETCH: Final = 1
 METADATA: Final = 3
 API_VERSIONS: Final = 18
+INIT_PRODUCER_ID: Final = 22
+COORDINATOR_LOAD_IN_PROGRESS: Final = 14
 BATCH_HEADER: Final = struct.Struct(">qiibIhiqqqhii")
 CRC_OFFSET: Final = 17
 CRC_COVERS_FROM: Final = 21
@@ -52,6 +54,15 @@ class Produced:
     base_offset: int
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Fetched:
+    """What a fetch request was answered, for its one partition."""
+
+    error: int
+    high_watermark: int
+    records: bytes
+
+
 class Hung(Exception):
     """The broker closed the connection."""
 
@@ -62,7 +73,8 @@ class Connection:
     def __init__(self, address: str) -> None:
         host, _, port = address.rpartition(":")
         self.socket = socket.create_connection((host, int(port)), timeout=ANSWER_S_MAX)
-        self._correlation = 0
+        self._sent = 0
+        self._answered = 0
 
     def __enter__(self) -> Connection:
         return self
@@ -71,15 +83,25 @@ class Connection:
         self.socket.close()
 
     def ask(self, api_key: int, version: int, body: bytes) -> Fields:
-        """Sends a request and returns its answer's body; the header must carry the request's number."""
-        self._correlation += 1
-        self.socket.sendall(frame(api_key, version, body, correlation=self._correlation))
+        """Sends a request and returns its answer's body."""
+        self.send(api_key, version, body)
+        return self.answer()
+
+    def send(self, api_key: int, version: int, body: bytes) -> int:
+        """Sends a request without waiting; its number."""
+        self._sent += 1
+        self.socket.sendall(frame(api_key, version, body, correlation=self._sent))
+        return self._sent
+
+    def answer(self) -> Fields:
+        """The answer to the oldest request that has none yet."""
+        self._answered += 1
         answer = self.read()
-        assert answer.int32() == self._correlation
+        assert answer.int32() == self._answered, "answers come in the order of the requests"
         return answer
 
     def read(self) -> Fields:
-        """The next frame; Closed where there is none."""
+        """The next frame; Hung where the broker closed instead."""
         (length,) = struct.unpack(">i", self._exactly(4))
         return Fields(self._exactly(length))
 
@@ -166,7 +188,7 @@ def text(value: str) -> bytes:
 
 
 def record(value: bytes, *, offset_delta: int = 0) -> bytes:
-    """A record without key and headers, at the batch's first time. The lengths are zigzag varints (KIP-98)."""
+    """A record without key and headers, at the batch's first time; lengths are zigzag varints."""
     body = b"\0" + varint(0) + varint(offset_delta) + varint(-1) + varint(len(value)) + value + varint(0)
     return varint(len(body)) + body
 
@@ -238,6 +260,36 @@ def fetch_body(topic: str, offset: int, *, partition: int = 0, wait_ms: int = 0,
     return head + struct.pack(">i", 1) + text(topic) + struct.pack(">i", 1) + place
 
 
+def fetch(connection: Connection, topic: str, offset: int) -> Fetched:
+    return fetched(connection.ask(FETCH, 4, fetch_body(topic, offset)))
+
+
+def fetched(answer: Fields) -> Fetched:
+    """Fetch 4's answer: topics of partitions of (number, error, high watermark, stable, aborted, records)."""
+    answer.int32()
+    assert len(answer.count()) == 1
+    answer.text()
+    assert len(answer.count()) == 1
+    answer.int32()
+    error, high_watermark, _ = answer.int16(), answer.int64(), answer.int64()
+    for _ in answer.count():
+        answer.int64(), answer.int64()
+    return Fetched(error=error, high_watermark=high_watermark, records=answer.octets())
+
+
+def init_producer_id(connection: Connection) -> tuple[int, int]:
+    """The number and epoch for a new idempotent producer. Asked again while a broker has no numbers yet."""
+    deadline = Deadline(ANSWER_S_MAX, "a producer id")
+    while True:
+        answer = connection.ask(INIT_PRODUCER_ID, 0, struct.pack(">hi", -1, 30_000))
+        answer.int32()
+        error, number, epoch = answer.int16(), answer.int64(), answer.int16()
+        if error == 0:
+            return number, epoch
+        assert error == COORDINATOR_LOAD_IN_PROGRESS, error
+        deadline.left_s()
+
+
 def leaders(address: str, topic: str) -> list[int]:
     """The leader of each partition as this broker knows them, -1 for none; empty for an unknown topic."""
     return [leader for _, leader in sorted(_metadata(address, topic).leaders.items())]
@@ -251,17 +303,9 @@ def leader_address(addresses: Sequence[str], topic: str, partition: int = 0) -> 
 def batches(addresses: Sequence[str], topic: str) -> list[Batch]:
     """The headers of all batches of partition 0, as its leader sends them."""
     with Connection(leader_address(addresses, topic)) as connection:
-        answer = connection.ask(FETCH, 4, fetch_body(topic, 0))
-    answer.int32()
-    assert len(answer.count()) == 1
-    answer.text()
-    assert len(answer.count()) == 1
-    _, error = answer.int32(), answer.int16()
-    assert error == 0, error
-    answer.int64(), answer.int64()
-    for _ in answer.count():
-        answer.int64(), answer.int64()
-    return list(_headers(answer.octets()))
+        answer = fetch(connection, topic, 0)
+    assert answer.error == 0, answer
+    return list(_headers(answer.records))
 
 
 def compressions(addresses: Sequence[str], topic: str) -> set[str]:
