@@ -19,6 +19,7 @@ from tidings.broker.requests import Request
 from tidings.broker.site import Ports
 from tidings.config.options import Config
 from tidings.protocol.apis import ApiKey
+from tidings.protocol.codec import response_encoder
 from tidings.protocol.record_codec import Record, encode_batch
 from tidings.protocol.schema import Message
 
@@ -52,10 +53,11 @@ class Asked:
         return bool(self.answers)
 
     def answer(self, kind: type[M]) -> M:
-        """The one answer, which must be of this kind."""
+        """The one answer, which must be of this kind, and fit the version it was asked in."""
         assert len(self.answers) == 1, self.answers
         answer = self.answers[0]
         assert isinstance(answer, kind), answer
+        response_encoder(self.request.api_key, self.request.api_version)(answer)
         return answer
 
 
