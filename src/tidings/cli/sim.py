@@ -1,6 +1,7 @@
 """`tidings sim raft`: whole clusters on a virtual clock, network and disk, from one seed.
 
-Rule: one seed, one run, on every machine. Must not know: what a simulation consists of. Tests: tests/cli/test_sim.py
+Rule: one seed, one run, on every machine. Must not know: what a simulation consists of. Tests:
+tests/cli/test_sim.py
 """
 
 from __future__ import annotations

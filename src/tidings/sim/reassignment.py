@@ -1,0 +1,132 @@
+"""Reassignment: the operator who changes who votes in a group, one safe step at a time.
+
+Its one rule: nobody leaves before all who should vote do; a newcomer listens until it has caught up, then
+votes. It must not know why a change is wanted. Tests: tests/sim/test_reassignment.py
+"""
+
+from __future__ import annotations
+
+from tidings.raft.entries import Membership
+from tidings.raft.errors import RaftError
+from tidings.raft.group import Group
+from tidings.sim.clock import MS
+from tidings.sim.machine import Machine
+from tidings.sim.world import World
+
+_STEP_INTERVAL_US = 100 * MS
+_CAUGHT_UP_ENTRIES = 5
+
+
+class Reassignment:
+    """Holds one goal per group: the members that should vote in the end."""
+
+    def __init__(self, world: World) -> None:
+        self._world = world
+        self._goals: dict[int, tuple[int, ...]] = {}
+
+    def begin(self) -> None:
+        self._world.agenda.after(_STEP_INTERVAL_US, self._step)
+
+    @property
+    def is_done(self) -> bool:
+        return all(self._is_reached(group) for group in self._goals)
+
+    def is_under_way(self, group: int) -> bool:
+        return group in self._goals and not self._is_reached(group)
+
+    def aim(self, group: int, voters: tuple[int, ...]) -> None:
+        self._world.note("ops", f"group {group}: voters shall be {voters}")
+        self._goals[group] = voters
+
+    def replace_lost(self, lost: int, newcomer: int) -> None:
+        """A member will never come back: the newcomer takes its place in every group."""
+        world = self._world
+        for group in world.groups:
+            goal = self._goals.get(group, world.invariants.committed[group].membership.voters)
+            voting = any(lost in voters for voters in world.voters_known(group))
+            if lost in goal or voting:
+                rest = tuple(voter for voter in goal if voter != lost)
+                self.aim(group, (*rest, newcomer) if lost in goal else rest)
+
+    def _is_reached(self, group: int) -> bool:
+        membership = self._world.invariants.committed[group].membership
+        return set(membership.voters) == set(self._goals[group]) and not membership.learners
+
+    def _step(self, _: object) -> None:
+        world = self._world
+        for group in world.groups:
+            if self.is_under_way(group):
+                self._advance(group)
+            self._clean_up(group)
+        world.agenda.after(_STEP_INTERVAL_US, self._step)
+
+    def _advance(self, group: int) -> None:
+        leader = self._world.leader_of(group)
+        if leader is None:
+            return
+        replica = leader.replicas[group].group
+        step = _next_step(replica, self._goals[group])
+        if step is None:
+            return
+        for newcomer in step.learners:
+            if newcomer not in replica.membership.learners and not self._can_listen(newcomer, group, step):
+                return
+        leader.do(self._propose, (leader, group, step))
+
+    def _propose(self, asked: tuple[Machine, int, Membership]) -> None:
+        leader, group, step = asked
+        try:
+            leader.replicas[group].group.propose_membership(step, leader.clock.now_ms)
+        except RaftError as refused:
+            self._world.note("ops", f"refused: {refused}")
+        else:
+            self._world.note("ops", f"group {group}: proposed {step}")
+
+    def _can_listen(self, newcomer: int, group: int, step: Membership) -> bool:
+        """Have a replica on the newcomer. It votes for nobody before it was filled: it may have voted here
+        before."""
+        machine = self._world.machines[newcomer]
+        if not machine.is_serving:
+            return False
+        if group not in machine.replicas:
+            machine.add_listener(group, step)
+        return True
+
+    def _clean_up(self, group: int) -> None:
+        """Replicas that a committed membership does not name are removed; what they lost counts no more."""
+        world = self._world
+        membership = world.invariants.committed[group].membership
+        wanted = {*membership.voters, *membership.learners, *self._goals.get(group, ())}
+        for member in [member for member in world.lossy[group] if member not in wanted]:
+            del world.lossy[group][member]
+        for machine in world.serving():
+            replica = machine.replicas.get(group)
+            if replica is not None and machine.member not in wanted and not replica.group.is_leader:
+                world.note(machine.member, f"group {group} removed")
+                machine.remove_group(group)
+                world.invariants.replica_removed(machine.member, group)
+
+
+def _next_step(replica: Group, goal: tuple[int, ...]) -> Membership | None:
+    """The next membership to propose; None where nothing can be done yet."""
+    now = replica.membership
+    for newcomer in goal:
+        if newcomer not in now.voters and newcomer not in now.learners:
+            return Membership(voters=now.voters, learners=(*now.learners, newcomer))
+    for learner in now.learners:
+        rest = tuple(other for other in now.learners if other != learner)
+        if learner not in goal:
+            return Membership(voters=now.voters, learners=rest)
+        if _has_caught_up(replica, learner):
+            return Membership(voters=(*now.voters, learner), learners=rest)
+    if any(voter not in now.voters for voter in goal):
+        return None
+    for voter in now.voters:
+        if voter not in goal:
+            return Membership(voters=tuple(v for v in now.voters if v != voter), learners=now.learners)
+    return None
+
+
+def _has_caught_up(replica: Group, member: int) -> bool:
+    progress = replica.progress_of().get(member)
+    return progress is not None and progress.match_index + _CAUGHT_UP_ENTRIES >= replica.commit_index
