@@ -40,8 +40,7 @@ class Cluster:
         """What the brokers have logged so far, one event each."""
         if self.log is None:
             return []
-        lines = self.log.read_text(errors="replace").splitlines()
-        return [json.loads(line) for line in lines if line.startswith("{") and line.endswith("}")]
+        return [json.loads(line) for line in _json_lines(self.log)]
 
 
 @contextmanager
@@ -75,5 +74,11 @@ def running_cluster(folder: Path) -> Iterator[Cluster]:
 
 
 def _ready_line(log: Path) -> str:
+    lines = _json_lines(log)
+    return next((line for line in lines if json.loads(line).get("event") == "ready"), "")
+
+
+def _json_lines(log: Path) -> list[str]:
+    """Whole lines of JSON; a line that is still being written has no end yet."""
     lines = log.read_text(errors="replace").splitlines()
-    return next((line for line in lines if line.startswith('{"event":"ready"')), "")
+    return [line for line in lines if line.startswith("{") and line.endswith("}")]

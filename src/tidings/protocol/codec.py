@@ -1,7 +1,7 @@
 """Codec: the functions that read and write the messages of an API and version, compiled at their first use.
 
 The one rule: ask only for what `is_served` (apis.py) says yes to; anything else is the caller's mistake.
-A decoder takes the frame and the position of the body, reads exactly to the frame's end, and answers with a
+A decoder takes the frame and the position of the body, never reads beyond the frame's end, and answers with a
 message or ProtocolError. An encoder answers with buffers. Nothing here knows headers or lengths of frames
 (framing.py). Tests: tests/protocol/test_codec.py
 """

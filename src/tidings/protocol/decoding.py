@@ -63,7 +63,9 @@ class _DecoderSource(FunctionSource):
                 self.line(f"message = {self._struct(message)}")
             with self.block("except MALFORMED as error:"):
                 self.line("raise ProtocolError('malformed message', reason=error) from error")
-            with self.block("if position != limit:"):
+            # Bytes after the message are skipped, as Kafka does: librdkafka ends its question for all topics
+            # (Metadata, compact lengths) with three of them.
+            with self.block("if position > limit:"):
                 self.line("raise bad_end(position, limit)")
             self.line("return message")
         return cast(Decoder, self.function("decode", f"decode {message.__name__} version {self._version}"))

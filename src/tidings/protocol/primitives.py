@@ -127,6 +127,4 @@ def bad_tag_size(tag: int, size: int) -> ProtocolError:
 
 
 def bad_end(position: int, frame_bytes: int) -> ProtocolError:
-    if position > frame_bytes:
-        return ProtocolError("message longer than its frame", frame_bytes=frame_bytes)
-    return ProtocolError("bytes left over after the message", position=position, frame_bytes=frame_bytes)
+    return ProtocolError("message longer than its frame", position=position, frame_bytes=frame_bytes)
