@@ -27,7 +27,7 @@ from tidings.node.confirmations import Confirmations
 from tidings.node.formation import Founding
 from tidings.node.jobs import Compute, ReadEntries, ReadJob, ResetLog, SaveCheckpoint, StorageJob
 from tidings.node.living import Living
-from tidings.node.metadata import Metadata
+from tidings.node.metadata import TITLE, Metadata
 from tidings.node.recovered import RecoveredGroup, begin_metadata
 from tidings.node.replicas import Replicas
 from tidings.node.settling import Settling
@@ -57,6 +57,7 @@ class Turn:
     storage_jobs: list[StorageJob] = field(default_factory=list)
     reads: list[tuple[ReadJob, Callable[[Any], None]]] = field(default_factory=list)  # any: the job's result
     cut_below_file: int | None = None
+    events: list[tuple[str, dict[str, str | int]]] = field(default_factory=list)  # (name, facts) for people
 
 
 class Place(Protocol):
@@ -88,6 +89,7 @@ class Node:
         self.timers = Timers()
         self.is_storage_full = False
         self._work = Turn()
+        self._led_terms: dict[int, int] = {}  # group -> term in which this broker was elected
         self._resets: dict[int, list[ResetLog]] = {}  # by the flush that must be durable before
         self.host = RaftHost(member=member, config=raft_config(config), random=random)
         self.confirmations = Confirmations()
@@ -138,14 +140,14 @@ class Node:
             for message in wire.decode(frame[1:]):
                 self.host.step(message, now_ms)
             return
-        message = peer_messages.decode(frame)
-        match message:
+        said = peer_messages.decode(frame)
+        match said:
             case peer_messages.Propose():
-                self.metadata.proposed_by_peer(message, now_ms)
+                self.metadata.proposed_by_peer(said, now_ms)
             case peer_messages.Ask():
-                self.settling.asked(member, message)
+                self.settling.asked(member, said)
             case peer_messages.Settled():
-                self.settling.answered(member, message)
+                self.settling.answered(member, said)
 
     def peer_up(self, member: int, broker_id: int, now_ms: int) -> None:
         self.now_ms = now_ms
@@ -250,8 +252,16 @@ class Node:
             raft_group = self.host.groups.get(group)
             if raft_group is None or not raft_group.is_leader:
                 self.confirmations.leadership_lost(group)
+            elif self._led_terms.get(group) != raft_group.term:
+                self._led_terms[group] = raft_group.term
+                facts: dict[str, str | int] = {"log": self._title_of(group), "epoch": raft_group.term}
+                self._work.events.append(("leader_elected", facts))
         self.living.changed()
         self.settling.check()
+
+    def _title_of(self, group: int) -> str:
+        replica = self.replicas.by_group.get(group)
+        return TITLE if replica is None else replica.title
 
     def _metadata_advanced(self, now_ms: int) -> None:
         self.metadata.advance(now_ms)

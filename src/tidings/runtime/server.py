@@ -33,7 +33,7 @@ from tidings.runtime.registration import Registration, RegistrationRefused
 from tidings.runtime.storage import StorageThreads
 from tidings.storage.errors import Damaged, DiskFull
 from tidings.storage.wal import WalPosition
-from tidings.telemetry.events import EventLog
+from tidings.telemetry.events import EventLog, Level
 
 _CLOCK_CORRECTION_S = 1.0
 _FULL_RETRY_S = 0.5  # after a full disk: when space is freed, producers notice within a blink
@@ -231,6 +231,8 @@ class BrokerServer:
         self._clients.write_output()
 
     def _give_out(self, turn: Turn, storage: StorageThreads) -> None:
+        for name, facts in turn.events:
+            self.log.event(name, level=Level.INFO, **facts)
         for job in turn.storage_jobs:
             self._store(job)
         for read, then in turn.reads:
