@@ -11,6 +11,7 @@ from pathlib import Path
 
 import click
 
+from tidings.cli.doors import Doors
 from tidings.cli.failure import Failure
 from tidings.cli.settings import address, read_settings, setting_options
 from tidings.config.address import Address
@@ -31,7 +32,9 @@ from tidings.config.exits import Exit
 @click.option("--ready-fd", type=int, hidden=True, help="Where to write one line of JSON when ready.")
 @click.option("--parent-fd", type=int, hidden=True, help="A pipe at whose end this broker ends too.")
 @setting_options
+@click.pass_obj
 def broker(
+    doors: Doors,
     broker_id: int | None,
     data: Path | None,
     kafka: Address | None,
@@ -72,6 +75,4 @@ def broker(
     config = read_settings(config_file, assignments, flags).config
     if config.data_folder is None:
         raise Failure("a broker needs a folder for its data", hint="--data DIR", code=Exit.USAGE)
-    from tidings.runtime.process import run_broker
-
-    return run_broker(config, ready_fd=ready_fd, parent_fd=parent_fd)
+    return doors.run_broker(config, ready_fd=ready_fd, parent_fd=parent_fd)

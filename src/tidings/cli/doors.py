@@ -1,11 +1,12 @@
-"""Doors: how commands reach a cluster: the ports they use, and the real things behind them.
+"""Doors: what commands open, a cluster's topics, messages and state, or a broker; and what is behind them.
 
-Rule: the Kafka client is imported when the first door is opened. Must not know: any command.
+Rule: the Kafka client and the broker are imported when their door is opened. Must not know: any command.
 Tests: tests/cli/test_doors.py
 """
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -18,6 +19,7 @@ from tidings.config.exits import Exit
 from tidings.kafka.errors import Refused, Unreachable
 
 if TYPE_CHECKING:
+    from tidings.config.options import Config
     from tidings.kafka.admin import ClusterView, End, Partition, Setting
     from tidings.kafka.positions import Position
     from tidings.kafka.publisher import Header, OnOutcome
@@ -95,6 +97,12 @@ class OpenReader(Protocol):
     def __call__(self, bootstrap: str, topic: str, *, partition: int | None) -> MessageReader: ...
 
 
+class RunBroker(Protocol):
+    """Runs a broker in this process until it ends, and returns its exit code."""
+
+    def __call__(self, config: Config, *, ready_fd: int | None, parent_fd: int | None) -> int: ...
+
+
 def _open_topics(bootstrap: str) -> TopicAdmin:
     from tidings.kafka.admin import ClusterAdmin
 
@@ -134,6 +142,12 @@ def _open_reader(bootstrap: str, topic: str, *, partition: int | None) -> Messag
     return Reader(bootstrap, topic, partition=partition)
 
 
+def _run_broker(config: Config, *, ready_fd: int | None, parent_fd: int | None) -> int:
+    from tidings.runtime.process import run_broker
+
+    return run_broker(config, ready_fd=ready_fd, parent_fd=parent_fd)
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Doors:
     """What a command opens. It is the object of click's context, so that tests can put fakes there."""
@@ -142,6 +156,8 @@ class Doors:
     cluster: Callable[[str], ClusterQuestions] = _open_cluster
     publisher: OpenPublisher = _open_publisher
     reader: OpenReader = _open_reader
+    run_broker: RunBroker = _run_broker
+    broker_program: tuple[str, ...] = (sys.executable, "-m", "tidings", "broker")
 
 
 def kafka_option(command: F) -> F:

@@ -25,14 +25,14 @@ def styled(text: str, *, fg: str | None = None, bold: bool = False, stream: Text
 
 
 def say(text: str = "") -> None:
-    """A line of the result."""
+    """A line of the result, flushed: who reads it may be waiting for it."""
     sys.stdout.write(text + "\n")
+    sys.stdout.flush()
 
 
 def say_json(value: object) -> None:
-    """A line of the result for programs, flushed: who reads it may be waiting for it."""
-    sys.stdout.write(json.dumps(value, ensure_ascii=False) + "\n")
-    sys.stdout.flush()
+    """A line of the result for programs."""
+    say(json.dumps(value, ensure_ascii=False))
 
 
 def remark(text: str) -> None:
