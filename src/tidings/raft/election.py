@@ -89,7 +89,10 @@ def follows_announced_leader(group: GroupState, now_ms: int) -> bool:
 
 def can_stand(group: GroupState) -> bool:
     """Only a voter whose log is all that it ever acknowledged, or as new as that must be, may lead."""
-    if not group.is_voter or group.damaged or group.installing or group.doubtful:
+    if group.damaged or group.installing or group.doubtful:
+        return False
+    # A voter whose removal is not committed yet may hold the only log that can win (Raft dissertation 4.2.2).
+    if not group.is_voter and group.member not in group.membership_at(group.commit_index).voters:
         return False
     return group.doubt is None or own_position(group) >= group.doubt.floor
 
@@ -98,7 +101,7 @@ def campaign(group: GroupState, now_ms: int) -> None:
     """Ask the voters whether they would vote; a single voter need not ask."""
     if not can_stand(group):
         wait_for_leader(group, now_ms)
-    elif len(group.membership.voters) == 1:
+    elif group.membership.voters == (group.member,):
         run_for_leader(group, now_ms, is_transfer=False)
     else:
         group.change_role(Role.PRE_CANDIDATE)

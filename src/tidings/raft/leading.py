@@ -146,7 +146,7 @@ def tick(group: GroupState, now_ms: int) -> None:
         reads.begin_round(group)  # the last one's questions or answers may be lost
     for follower in group.progress.values():
         since_ms = follower.unanswered_since_ms
-        if since_ms is not None and now_ms - since_ms >= half_timeout_ms:
+        if follower.read_failed or (since_ms is not None and now_ms - since_ms >= half_timeout_ms):
             doubt_sent(group, follower)
         elif (
             follower.commit_index < group.commit_index or follower.counted_index < follower.match_index

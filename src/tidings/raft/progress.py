@@ -48,6 +48,7 @@ class Progress:
         "member",
         "next_index",
         "read_acked",
+        "read_failed",
         "sending",
         "sent_commit",
         "sent_ms",
@@ -66,6 +67,7 @@ class Progress:
         self.is_waiting = False  # a probe is unanswered, or entries are being read: send nothing meanwhile
         self.sent_commit = 0  # the commit index last told
         self.commit_index = 0  # the commit index last acknowledged
+        self.read_failed = False  # storage could not read what it needs: ask again at the next tick
         self.read_acked = 0  # newest read round that the follower confirmed
         self.session = 0  # raised when the follower may have lost what it acknowledged before
         self.sending: StartSending | None = None
@@ -84,6 +86,7 @@ class Progress:
         self.state = ProgressState.PROBE
         self.next_index = self.match_index + 1
         self.is_waiting = False
+        self.read_failed = False
         self.sent_commit = 0
         self.unanswered_since_ms = None
         self.sending = None

@@ -49,7 +49,7 @@ def send_entries(group: GroupState, follower: Progress, now_ms: int) -> None:
     if next_index > last_index:
         return
     if next_index < log.window_first:
-        ask_storage(group, follower)
+        ask_storage(group, follower, now_ms)
         return
     config = group.config
     while (
@@ -94,7 +94,7 @@ def probe(group: GroupState, follower: Progress, now_ms: int) -> None:
     log = group.log
     next_index = follower.next_index
     if next_index <= log.start_index:
-        starts.want(group, follower)
+        starts.want(group, follower, now_ms)
         return
     if log.window_first <= next_index <= log.last_index:
         entries = log.entries_within(next_index, group.config.append_bytes_max)
@@ -104,11 +104,11 @@ def probe(group: GroupState, follower: Progress, now_ms: int) -> None:
     follower.is_waiting = True
 
 
-def ask_storage(group: GroupState, follower: Progress) -> None:
+def ask_storage(group: GroupState, follower: Progress, now_ms: int) -> None:
     """Entries that left memory are read piece by piece, the next one when the one before is on the follower's
     disk."""
     if follower.next_index <= group.log.start_index:
-        starts.want(group, follower)
+        starts.want(group, follower, now_ms)
     elif follower.match_index == follower.next_index - 1:
         follower.is_waiting = True
         bytes_max = group.config.append_bytes_max
@@ -129,7 +129,7 @@ def entries_read(group: GroupState, member: int, entries: list[Entry], now_ms: i
     if follower is None or not follower.is_waiting or follower.state is not ProgressState.REPLICATE:
         return
     if not entries:
-        follower.unanswered_since_ms = now_ms
+        follower.read_failed = True
         return
     follower.is_waiting = False
     group.outbox.dirty[group.group] = None
@@ -150,7 +150,7 @@ def on_append_reply(group: GroupState, reply: AppendReply, now_ms: int) -> None:
     if reply.read_context and reply.counts:
         reads.acknowledged(group, follower, reply.read_context)
     if reply.needs_start:
-        starts.want(group, follower)
+        starts.want(group, follower, now_ms)
     elif reply.accepted:
         accepted(group, follower, reply, now_ms)
     else:
@@ -164,9 +164,9 @@ def accepted(group: GroupState, follower: Progress, reply: AppendReply, now_ms: 
         follower.commit_index = reply.commit_index
     last_index = group.log.last_index
     assert match_index <= last_index, (group.group, match_index, last_index)
-    if follower.state is ProgressState.PROBE or (
-        follower.state is ProgressState.START and reply.hint_index >= group.log.start_index
-    ):
+    if follower.state is not ProgressState.REPLICATE:
+        if reply.hint_index < group.log.start_index:
+            return  # it is not what the start state is for
         follower.replicate()
         follower.next_index = max(reply.hint_index, match_index) + 1
     elif reply.hint_index >= follower.next_index:

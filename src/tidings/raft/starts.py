@@ -21,21 +21,28 @@ from tidings.raft.start_codec import encode_start
 from tidings.raft.state import GroupState
 
 
-def want(group: GroupState, follower: Progress) -> None:
-    """Ask the owner for a start state, once."""
+def want(group: GroupState, follower: Progress, now_ms: int) -> None:
+    """Ask the owner for a start state, once; again when the silence is noticed (send_piece)."""
     if follower.state is not ProgressState.START:
         follower.want_start()
-        group.outbox.starts_wanted.append(StartWanted(group=group.group, member=follower.member))
+        ask_owner(group, follower, now_ms)
+
+
+def ask_owner(group: GroupState, follower: Progress, now_ms: int) -> None:
+    group.outbox.starts_wanted.append(StartWanted(group=group.group, member=follower.member))
+    follower.is_waiting = True
+    follower.unanswered_since_ms = now_ms
 
 
 def give(group: GroupState, member: int, start: StartState) -> None:
     """The owner's answer."""
     follower = group.progress.get(member)
-    if follower is None or follower.state is not ProgressState.START:
+    if follower is None or follower.state is not ProgressState.START or follower.sending is not None:
         return
     assert group.log.start_index <= start.index <= group.commit_index, (start.index, group.log.start_index)
     follower.sending = StartSending(encode_start(start), start.index, start.term)
     follower.is_waiting = False
+    follower.unanswered_since_ms = None
     group.outbox.dirty[group.group] = None
 
 
@@ -43,6 +50,7 @@ def send_piece(group: GroupState, follower: Progress, now_ms: int) -> None:
     """Send the piece that the follower wants next, and wait for its answer."""
     sending = follower.sending
     if sending is None:
+        ask_owner(group, follower, now_ms)
         return
     piece_end = sending.next_offset + group.config.start_piece_bytes
     group.send(
