@@ -34,6 +34,9 @@ from bench.systems import System
 from bench.table import Results
 from bench.tidings_cluster import Tidings
 
+Maker = Callable[[Mapping[str, str]], System]
+"""Makes a system, given what to add to its processes' environment."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Task:
@@ -57,13 +60,13 @@ def task_of(arguments: Sequence[str]) -> Task:
     cache = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "tidings-bench"
     parser.add_argument("--rows", default=",".join(names), help=f"some of {','.join(names)} (default: all)")
     parser.add_argument("--systems", default=",".join(systems), help="in the order in which they take turns")
-    parser.add_argument("--rounds", type=int, help="turns of each system (default: 3)")
+    parser.add_argument("--rounds", type=_count, help="turns of each system (default: 3)")
     parser.add_argument("--quick", action="store_true", help="one round of short loads: does it work at all?")
-    parser.add_argument("--seconds", type=float, help="length of each load (default: 5)")
-    parser.add_argument("--kills", type=int, help="kill -9 per round (default: 7)")
-    parser.add_argument("--stops", type=int, help="SIGSTOP per variant and round (default: 2)")
+    parser.add_argument("--seconds", type=_duration, help="length of each load (default: 5)")
+    parser.add_argument("--kills", type=_count, help="kill -9 per round (default: 7)")
+    parser.add_argument("--stops", type=_count, help="SIGSTOP per variant and round (default: 2)")
     parser.add_argument(
-        "--minutes", type=float, help="full load per round for counting elections (default: 10)"
+        "--minutes", type=_duration, help="full load per round for counting elections (default: 10)"
     )
     parser.add_argument("--cache", type=Path, default=cache, metavar="DIR", help=f"default: {cache}")
     parser.add_argument("--json", type=Path, metavar="FILE", help="all samples, for later")
@@ -93,8 +96,20 @@ def task_of(arguments: Sequence[str]) -> Task:
     )
 
 
-def makers(cache: Path) -> dict[str, Callable[[Mapping[str, str]], System]]:
-    """How each system is made, given what to add to its processes' environment."""
+def _count(text: str) -> int:
+    if (count := int(text)) < 1:
+        raise argparse.ArgumentTypeError(f"{text} is less than 1")
+    return count
+
+
+def _duration(text: str) -> float:
+    if (duration := float(text)) <= 0.0:
+        raise argparse.ArgumentTypeError(f"{text} is not more than 0")
+    return duration
+
+
+def makers(cache: Path) -> dict[str, Maker]:
+    """How each system is made."""
     return {
         KAFKA: lambda environment: ApacheKafka(cache=cache, fsync=False, environment=environment),
         KAFKA_FSYNC: lambda environment: ApacheKafka(cache=cache, fsync=True, environment=environment),
@@ -102,7 +117,7 @@ def makers(cache: Path) -> dict[str, Callable[[Mapping[str, str]], System]]:
     }
 
 
-def measure(task: Task, make: Mapping[str, Callable[[Mapping[str, str]], System]], results: Results) -> None:
+def measure(task: Task, make: Mapping[str, Maker], results: Results) -> None:
     """Fills `results`, round by round, system by system."""
     for round_number in range(1, task.rounds + 1):
         for system in task.systems:

@@ -13,7 +13,7 @@ import time
 from collections import deque
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import Final
+from typing import Final, Protocol
 
 from confluent_kafka import KafkaError, KafkaException, Message, Producer
 
@@ -34,10 +34,27 @@ FAULT_S_MAX: Final = 150.0
 """Longer than librdkafka's 60 s socket timeout, which rules a stopped leader with default settings."""
 
 
+class Producing(Protocol):
+    """The part of confluent_kafka.Producer that a running producer needs."""
+
+    def produce(
+        self,
+        topic: str,
+        value: bytes | None = ...,
+        *,
+        partition: int = ...,
+        on_delivery: Callable[[KafkaError | None, Message], None] | None = ...,
+    ) -> None: ...
+
+    def poll(self, timeout: float, /) -> int: ...
+
+    def flush(self, timeout: float, /) -> int: ...
+
+
 class SteadyWriter:
     """A running producer: one message per STEADY_PAUSE_S to one partition, from a thread of its own."""
 
-    def __init__(self, producer: Producer, topic: str) -> None:
+    def __init__(self, producer: Producing, topic: str) -> None:
         self._producer = producer
         self._topic = topic
         self._changed = threading.Condition()

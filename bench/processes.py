@@ -45,13 +45,13 @@ def start(
         )
 
 
-def end(process: subprocess.Popen[str]) -> None:
+def end(process: subprocess.Popen[str], *, seconds_max: float = STOP_S_MAX) -> None:
     """Asks the process to end, then kills what is left of its group."""
     if process.poll() is None:
         process.terminate()
         process.send_signal(signal.SIGCONT)
         with contextlib.suppress(subprocess.TimeoutExpired):
-            process.wait(STOP_S_MAX)
+            process.wait(seconds_max)
     with contextlib.suppress(ProcessLookupError):
         os.killpg(process.pid, signal.SIGKILL)
     process.wait()
