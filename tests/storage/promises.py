@@ -150,10 +150,12 @@ def read_all(store: SegmentStore, state: RecoveredGroup) -> list[Entry]:
 
 def _same(promised: GroupLog, found: GroupLog) -> bool:
     """Retention may have moved the start of what is found."""
-    kept = promised.between(found.start_index + 1, promised.last_index)
+    if not promised.start_index <= found.start_index <= promised.last_index:
+        return False
+    before = promised.copy()
+    before.cut_to(found.start_index)
     return (
-        found.start_index >= promised.start_index
-        and kept == found.entries
-        and promised.last_index == found.last_index
+        (before.last_term, before.next_offset) == (found.start_term, found.start_offset)
+        and promised.between(found.start_index + 1, promised.last_index) == found.entries
         and promised.hard == found.hard
     )

@@ -68,6 +68,7 @@ def read_identity(files: Files, folder: str) -> Identity | None:
     line, _, rest = content.partition(b"\n")
     if rest != b"%08x\n" % google_crc32c.value(line):
         raise NotAFolderOfOurs(f"{path} is damaged; without it this folder's votes and logs belong to nobody")
+    files.sync_folder(folder)  # after a kill, the name of what was read may not be durable yet
     fields = json.loads(line)
     if fields["format_version"] > FORMAT_VERSION:
         raise FormatTooNew(path, fields["format_version"], FORMAT_VERSION)

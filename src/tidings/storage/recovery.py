@@ -1,8 +1,8 @@
 """Recovery: what every group of a folder is at start, from the checkpoints and the write-ahead log alone.
 
-The one rule: nothing is written and nothing is deleted here. Each group is intact up to its last promised
-entry, or doubtful (a torn tail was cut), or damaged with a sentence why; damage of a group's files concerns
-that group only.
+The one rule: nothing is changed here, but what was read is made durable before anything rests on it. Each
+group is intact up to its last promised entry, or doubtful (a torn tail was cut), or damaged with a sentence
+why; damage of a group's files concerns that group only.
 It must not read history: older rows and payloads are checked when they are read, or by verify.py.
 Tests: tests/storage/test_recovery.py, tests/storage/test_crashes.py
 """
@@ -85,6 +85,11 @@ def recover(files: Files, folder: str, *, salt: bytes) -> Recovered:
         }
     )
     summary = WalReader(files, f"{folder}/{WAL_FOLDER}", salt=salt, tails=tails).read()
+    for group in sorted(tails.resting):
+        # After a kill a checkpoint may have been read whose name is not durable yet. A name that was lost
+        # later would bring back the one before, whose entries may be cut from the log by then. (Where no
+        # entry that it covers is left in the log, the name was durable before they were cut.)
+        files.sync_folder(group_folder(folder, group))
     groups: dict[int, RecoveredGroup] = {}
     for group, tail in sorted(tails.groups.items()):
         groups[group] = _judge(

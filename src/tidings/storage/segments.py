@@ -10,7 +10,7 @@ It must not know what a payload means. Tests: tests/storage/test_segments.py
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 
@@ -258,9 +258,13 @@ class SegmentStore:
             known.update(path for path, size in paths(self._folder, segment).items() if size)
         names = filter(is_segment_file, self._files.names(self._folder))
         found = [f"{self._folder}/{name}" for name in names]
-        self._remove(path for path in found if path not in known)
+        unknown = [path for path in found if path not in known]
+        if unknown:
+            # Read after a kill, the name of the checkpoint that does not know them may not be durable yet.
+            self._files.sync_folder(self._folder)
+            self._remove(unknown)
 
-    def _remove(self, unwanted: Iterator[str] | dict[str, int]) -> None:
+    def _remove(self, unwanted: Iterable[str]) -> None:
         for path in unwanted:
             self._unsynced.discard(path)
             self._written.discard(path)

@@ -80,6 +80,7 @@ class WalTails:
     def __init__(self, checkpoints: Mapping[int, CheckpointedAt]) -> None:
         self.groups: dict[int, GroupTail] = {}
         self.files: list[HeldFile] = []
+        self.resting: set[int] = set()  # groups whose checkpoint makes entries in these files needless
         self._file = HeldFile(number=0, file_bytes=0, last_index={})
         self._lost: str | None = None
         for group, checkpoint in checkpoints.items():
@@ -125,6 +126,7 @@ class WalTails:
                 else:
                     tail.tail.clear()
                     tail.lost_log = None
+                    self.resting.add(group)
                 self._note_last(group, tail, LastEntry(index, term))
             position += length
 
@@ -147,6 +149,7 @@ class WalTails:
         if not tail.is_ignoring:
             tail.tail.clear()
             tail.lost_log = None
+            self.resting.add(group)
             self._note_last(group, tail, start)
 
     def _note_last(self, group: int, tail: GroupTail, last: LastEntry) -> None:
