@@ -1,5 +1,4 @@
-"""Changes: proposing several commands for one request, and answering when what they changed can be seen
-everywhere.
+"""Changes: several commands for one request, answered when what they changed can be seen everywhere.
 
 The one rule: "done" means that every living broker has applied the change and knows leaders for what is new,
 so that a client which asks any broker right after the answer finds it. What is not known to be done in time

@@ -1,9 +1,8 @@
-"""Cluster: the replicated state of the metadata group: brokers, topics, placements, settings, producer-id
-blocks.
+"""Cluster: the replicated state of the metadata group: brokers, topics, placements, settings, id blocks.
 
 The one rule: deterministic. The state follows from the commands in their order alone, so that every broker
-that applied the same ones answers the same; no clock, no chance, nothing of what is alive just now. It must
-not know how commands are agreed upon, nor what the settings mean. Tests: tests/broker/test_cluster.py
+that applied the same ones answers the same; no clock, no chance, nothing of what is alive just now.
+It must not know how commands are agreed upon, nor what the settings mean. Tests: tests/broker/test_cluster.py
 """
 
 from __future__ import annotations

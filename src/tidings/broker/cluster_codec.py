@@ -3,7 +3,8 @@
     u8 format = 1 | UTF-8 JSON of the tables of ClusterState; byte strings as hexadecimal text
 
 The one rule: what is decoded goes on exactly as the state that was encoded would have: counters are part of
-it. It must not know commands. Tests: tests/broker/test_cluster_codec.py
+it.
+It must not know commands. Tests: tests/broker/test_cluster_codec.py
 """
 
 from __future__ import annotations

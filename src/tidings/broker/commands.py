@@ -1,12 +1,11 @@
 """Commands: the changes of the cluster's metadata, and their bytes in the metadata group's log.
 
-    u8 format = 1 | UTF-8 JSON: {"do": the command's class name, then its fields; byte strings as hexadecimal
-    text}
+    u8 format = 1 | UTF-8 JSON: {"do": the command's class name, its fields}; byte strings as hexadecimal text
 
 The one rule: bytes once written are read for ever: a field is only ever added, with a default, and a command
 that is not known (written by a newer version) is an error, never skipped. Metadata changes are rare, so a
-format that a person can read serves better than a small one. It must not know what a command does
-(cluster.py). Tests: tests/broker/test_commands.py
+format that a person can read serves better than a small one.
+It must not know what a command does (cluster.py). Tests: tests/broker/test_commands.py
 """
 
 from __future__ import annotations

@@ -1,5 +1,4 @@
-"""Dispatch: one broker as node sees it: requests, applied metadata commands and replicas go in, answers come
-out.
+"""Dispatch: one broker as node sees it: requests, metadata commands and replicas in, answers out.
 
 The one rule: what has no row in HANDLERS is not served and not advertised; what is known to be left out has a
 row in LEFT_OUT, with the reason.

@@ -2,8 +2,7 @@
 
 The one rule: every broker that applies the same command at the same place of the log comes to the same
 outcome.
-It must not know the commands (commands.py) nor the state (cluster.py).
-Tests: tests/broker/test_cluster.py
+It must not know the commands (commands.py) nor the state (cluster.py). Tests: tests/broker/test_cluster.py
 """
 
 from __future__ import annotations

@@ -1,8 +1,9 @@
 """Placement: which brokers hold which partition, and who of them should lead it.
 
 The one rule: the same brokers and the same load give the same placement, wherever and whenever it is worked
-out. The first replica of a partition is its preferred leader. It must not know which brokers are alive: the
-caller names the candidates. Tests: tests/broker/test_placement.py
+out. The first replica of a partition is its preferred leader.
+It must not know which brokers are alive: the caller names the candidates.
+Tests: tests/broker/test_placement.py
 """
 
 from __future__ import annotations

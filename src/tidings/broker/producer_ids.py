@@ -1,5 +1,4 @@
-"""Producer ids: numbers that no producer of this cluster ever had, drawn from blocks that the metadata group
-allots.
+"""Producer ids: numbers that no producer of this cluster ever had, drawn from blocks of the metadata.
 
 The one rule: an id is handed out once. A block belongs to the broker that asked for it; what is left of it
 when the broker stops is lost, which 2^63 ids can bear.

@@ -1,5 +1,4 @@
-"""Producers: what makes a retried batch harmless (KIP-98): who wrote last, and the last batches each of them
-wrote.
+"""Producers: what makes a retried batch harmless (KIP-98): the last batches that each producer wrote.
 
 Two layers. What is *committed* is folded in by every replica, so whoever leads next knows it; what is
 *appended* and not yet committed lies over it, on the leader only, because those entries may still be replaced

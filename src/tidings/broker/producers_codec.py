@@ -2,8 +2,7 @@
 
     u8 format = 1 | u32 producer count | per producer, in the order in which they wrote last:
         i64 producer id | i64 time of the last append, ms | i16 epoch | u8 batch count |
-        per batch: i32 base sequence | i32 last sequence | i64 last offset | i64 timestamp          (little
-        endian)
+        per batch: i32 base sequence | i32 last sequence | i64 last offset | i64 timestamp    (little endian)
 
 The one rule: cheap where little changed: a producer's row is made once per change, and a table is joined from
 its rows.

@@ -3,8 +3,7 @@
 The one rule: each request is answered at most once, by the message that `Broker.handle` returns or, if that
 is None, by one later call of `answer`; never after `close`.
 It must not know connections: who keeps answers in order and drops those nobody waits for stands behind the
-two calls.
-Tests: tests/broker/test_dispatch.py
+two calls. Tests: tests/broker/test_dispatch.py
 """
 
 from __future__ import annotations

@@ -1,12 +1,11 @@
 """Resources: what settings can be described and changed: those of a topic, of one broker, or of all brokers.
 
     topic NAME      every setting of config/topics.py; all can be changed
-    broker ""       the settings of all topics that have none of their own, by Kafka's names for brokers; can
-    be changed broker ID       the same as in force on that broker, and BROKER_FACTS, which come from its own
-    options: read only
+    broker ""       what holds for topics that set nothing, by Kafka's names for brokers; can be changed
+    broker ID       the same as in force on that broker, and BROKER_FACTS from its own options: read only
 
-The one rule: a name that is not in these tables is refused, never kept. It must not know requests.
-Tests: tests/broker/test_resources.py
+The one rule: a name that is not in these tables is refused, never kept.
+It must not know requests. Tests: tests/broker/test_resources.py
 """
 
 from __future__ import annotations

@@ -1,5 +1,4 @@
-"""Topics: the settings a topic may have, by Kafka's names: type, default, bounds, what each means here and
-why.
+"""Topics: the settings a topic may have, by Kafka's names: type, default, bounds, and what each does.
 
 Rule: a name that is not in the table is refused, and so is a value that asks for something that would not be
 done. Settings that only tune Kafka's own machinery are taken as they are and do nothing; their row says so.

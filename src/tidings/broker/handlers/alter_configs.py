@@ -2,10 +2,10 @@
 
 The first replaces all settings of a resource by those given; it is deprecated, but KafkaJS uses it. The
 second sets, deletes, appends to or subtracts from single ones (KIP-339). Answered when every living broker
-has taken the change up. Left out: the options of one broker, loggers, client metrics, groups, quotas
-(INVALID_REQUEST).
-The one rule: a resource is changed as a whole or not at all. Tests:
-tests/broker/handlers/test_alter_configs.py
+has taken the change up.
+Left out: the options of one broker, loggers, client metrics, groups, quotas (INVALID_REQUEST).
+The one rule: a resource is changed as a whole or not at all.
+Tests: tests/broker/handlers/test_alter_configs.py
 """
 
 from __future__ import annotations

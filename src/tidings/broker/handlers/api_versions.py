@@ -1,8 +1,8 @@
-"""ApiVersions (key 18), versions 0-4: which requests are served, in which versions. The first request of most
-clients.
+"""ApiVersions (key 18), versions 0-4: which requests are served. The first request of most clients.
 
 A version above is answered in version 0 with UNSUPPORTED_VERSION and the whole list, from which the client
-picks another. Left out: features (KIP-584), of which none is supported yet.
+picks another.
+Left out: features (KIP-584), of which none is supported yet.
 The one rule: what is advertised is served, but for Produce 0-2 (apis.py says why).
 Tests: tests/broker/handlers/test_api_versions.py
 """

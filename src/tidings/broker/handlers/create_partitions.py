@@ -2,8 +2,8 @@
 
 Answered when every living broker knows them and their leaders. Records stay where they are, so keys hash to
 other partitions from then on.
-Left out: quotas (KIP-599). The one rule: each topic is judged alone.
-Tests: tests/broker/handlers/test_create_partitions.py
+Left out: quotas (KIP-599).
+The one rule: each topic is judged alone. Tests: tests/broker/handlers/test_create_partitions.py
 """
 
 from __future__ import annotations

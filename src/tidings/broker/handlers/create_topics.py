@@ -2,8 +2,9 @@
 
 Answered when every living broker knows the topics and their leaders: a client may go on with any broker. With
 validate_only nothing is made. An even replication factor is taken, with a warning in the message of an answer
-without error. Left out: quotas (KIP-599), and Kafka's refusal of names that differ only in '.' and '_', which
-its metrics need.
+without error.
+Left out: quotas (KIP-599), and Kafka's refusal of names that differ only in '.' and '_', which its metrics
+need.
 The one rule: each topic is judged alone; one that is refused does not hold back the others.
 Tests: tests/broker/handlers/test_create_topics.py
 """

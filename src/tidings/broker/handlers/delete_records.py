@@ -1,8 +1,9 @@
-"""DeleteRecords (key 21), versions 0-2: move a partition's log start forward, to an offset or to the high
-watermark (-1).
+"""DeleteRecords (key 21), versions 0-2: move a partition's log start forward.
 
 Answered with the new log start once it is in force, which takes a majority: the move is an entry of the log
-itself. Left out: nothing. The one rule: what is above the high watermark cannot be deleted.
+itself.
+Left out: nothing.
+The one rule: what is above the high watermark cannot be deleted.
 Tests: tests/broker/handlers/test_delete_records.py
 """
 

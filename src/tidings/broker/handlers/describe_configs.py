@@ -1,10 +1,10 @@
 """DescribeConfigs (key 32), versions 1-4: the settings in force, where each comes from, and what it is for.
 
 Topics, any one broker as this one knows it, and ("") what is set for all brokers; resources.py has the
-tables. Left out: loggers, client metrics and groups (INVALID_REQUEST). Nothing is secret, so nothing is
-hidden.
-The one rule: a value that is shown is the one that is acted upon. Tests:
-tests/broker/handlers/test_describe_configs.py
+tables.
+Left out: loggers, client metrics and groups (INVALID_REQUEST). Nothing is secret, so nothing is hidden.
+The one rule: a value that is shown is the one that is acted upon.
+Tests: tests/broker/handlers/test_describe_configs.py
 """
 
 from __future__ import annotations

@@ -1,11 +1,10 @@
-"""DescribeTopicPartitions (key 75), version 0: topics and their partitions, page by page in the order of
-names (KIP-966).
+"""DescribeTopicPartitions (key 75), version 0: topics and partitions, page by page (KIP-966).
 
 No topics asked for means all. A page ends after the asked number of partitions, or after PARTITIONS_MAX; its
 cursor says where the next one starts.
 Left out: eligible leader replicas, which Kafka needs because its in-sync replicas may shrink: the lists are
-empty, never null, on which Java clients crash. The one rule: nothing is created here.
-Tests: tests/broker/handlers/test_describe_topic_partitions.py
+empty, never null, on which Java clients crash.
+The one rule: nothing is created here. Tests: tests/broker/handlers/test_describe_topic_partitions.py
 """
 
 from __future__ import annotations

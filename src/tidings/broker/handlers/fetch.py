@@ -5,12 +5,11 @@ partitions, without a task, and looks again when one of them moves; it never par
 Batches in memory are answered at once, others are read from disk first. An error or a batch that must come
 from disk is reason enough to answer. An offset behind the end of this replica is out of range only when a
 majority has confirmed that it leads and an entry of its own epoch is committed: what a reader has seen is
-never denied by a leader that is new or was replaced. Left out: fetch sessions (KIP-227: always declined by
-session id 0), reading from followers (KIP-392), transactions (nothing is ever aborted, so read_committed sees
-what read_uncommitted does), tiers.
+never denied by a leader that is new or was replaced.
+Left out: fetch sessions (KIP-227: always declined by session id 0), reading from followers (KIP-392),
+transactions (nothing is ever aborted, so read_committed sees what read_uncommitted does), tiers.
 The one rule: the first partition with anything to read gives at least one batch, whatever the limits; all
-others keep them.
-Tests: tests/broker/handlers/test_fetch.py
+others keep them. Tests: tests/broker/handlers/test_fetch.py
 """
 
 from __future__ import annotations

@@ -1,5 +1,4 @@
-"""InitProducerId (key 22), versions 0-5: an identity for an idempotent producer, by which its retries are
-known.
+"""InitProducerId (key 22), versions 0-5: an identity for an idempotent producer.
 
 Every request gets a new id with epoch 0, as in Kafka: without a transactional id there is nobody to go on as
 (KIP-360). When no ids can be had the answer is COORDINATOR_LOAD_IN_PROGRESS, upon which clients try again.

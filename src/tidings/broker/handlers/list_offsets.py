@@ -1,11 +1,10 @@
-"""ListOffsets (key 2), versions 1-11: the offset that belongs to a time, or to the start or the end of a
-partition.
+"""ListOffsets (key 2), versions 1-11: the offset of a time, or of the start or end of a partition.
 
 The latest offset is the high watermark, told after a majority confirmed that this broker still leads, and not
 before an entry of its own epoch is committed (OFFSET_NOT_AVAILABLE): the end that a client has seen never
 goes back. A time is looked up exactly to the record, whose batch is decompressed beside the loop. "Not found"
-is offset -1 without an error. Left out: tiers (-4 is the log start, -5 and -6 find nothing); read_committed
-sees what read_uncommitted does.
+is offset -1 without an error.
+Left out: tiers (-4 is the log start, -5 and -6 find nothing); read_committed sees what read_uncommitted does.
 The one rule: no answer is older than the request. Tests: tests/broker/handlers/test_list_offsets.py
 """
 

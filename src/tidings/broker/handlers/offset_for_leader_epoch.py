@@ -1,9 +1,8 @@
-"""OffsetForLeaderEpoch (key 23), versions 2-4: where a leader epoch ended, so that a reader sees that its log
-was cut (KIP-320).
+"""OffsetForLeaderEpoch (key 23), versions 2-4: where a leader epoch ended (KIP-320).
 
 An epoch that this log has never seen is answered with -1 for both numbers.
-Left out: nothing. The one rule: only the leader answers. Tests:
-tests/broker/handlers/test_offset_for_leader_epoch.py
+Left out: nothing.
+The one rule: only the leader answers. Tests: tests/broker/handlers/test_offset_for_leader_epoch.py
 """
 
 from __future__ import annotations

@@ -3,8 +3,9 @@
 acks=-1 is answered once a majority's disks hold the batch, acks=1 once this broker's does; acks=0 is never
 answered, and an error closes the connection, as Kafka does, so that the producer looks for the leader anew. A
 batch that a producer sends again is answered with its first place, when that is safe. NOT_LEADER_OR_FOLLOWER
-names the leader (KIP-951). Left out: transactions (refused with TRANSACTIONAL_ID_AUTHORIZATION_FAILED),
-errors of single records (record_errors), and the records inside a batch, which are not looked at.
+names the leader (KIP-951).
+Left out: transactions (refused with TRANSACTIONAL_ID_AUTHORIZATION_FAILED), errors of single records
+(record_errors), and the records inside a batch, which are not looked at.
 The one rule: batches are appended in the order in which requests come, before this module returns.
 Tests: tests/broker/handlers/test_produce.py
 """
