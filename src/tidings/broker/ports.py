@@ -176,6 +176,14 @@ class Settling(Protocol):
         leader for each of the groups; `then(False)` at `at_ms_max`."""
 
 
+class Freshness(Protocol):
+    """Whether the leaders that are known still live."""
+
+    def when_fresh(self, groups: Sequence[int], at_ms_max: int, then: Callable[[], None]) -> None:
+        """Call `then` once each of the groups has a leader whose broker has answered since this call, but at
+        `at_ms_max` at the latest."""
+
+
 class Offload(Protocol):
     """Work that would hold up the loop (decompression) done beside it."""
 

@@ -18,6 +18,7 @@ from tidings.broker.partition import Partition
 from tidings.broker.ports import (
     NO_LEADER,
     Controller,
+    Freshness,
     Leader,
     Liveness,
     Offload,
@@ -39,6 +40,7 @@ class Ports:
     controller: Controller
     liveness: Liveness
     settling: Settling
+    freshness: Freshness
     offload: Offload
     random: Random
 
@@ -83,6 +85,7 @@ class Site:
         self.controller = ports.controller
         self.liveness = ports.liveness
         self.settling = ports.settling
+        self.freshness = ports.freshness
         self.offload = ports.offload
         self.random = ports.random
 

@@ -9,6 +9,8 @@ A frame's body is one byte for its kind, then
     2 ASK      u64 context | u64 index | u32 per group: tell me when you have applied the metadata up to
                the index and know a leader of each group
     3 SETTLED  u64 context: the answer
+    4 PING     u64 context: are you there?
+    5 PONG     u64 context: the answer
 All numbers are little endian.
 """
 
@@ -21,6 +23,8 @@ RAFT = b"\x00"
 _PROPOSE = b"\x01"
 _ASK = b"\x02"
 _SETTLED = b"\x03"
+_PING = b"\x04"
+_PONG = b"\x05"
 PROPOSAL_ID_BYTES = 16
 _ASK_HEAD = struct.Struct("<QQ")
 _CONTEXT = struct.Struct("<Q")
@@ -58,7 +62,23 @@ class Settled:
         return _SETTLED + _CONTEXT.pack(self.context)
 
 
-PeerMessage = Propose | Ask | Settled
+@dataclass(frozen=True, slots=True)
+class Ping:
+    context: int
+
+    def encode(self) -> bytes:
+        return _PING + _CONTEXT.pack(self.context)
+
+
+@dataclass(frozen=True, slots=True)
+class Pong:
+    context: int
+
+    def encode(self) -> bytes:
+        return _PONG + _CONTEXT.pack(self.context)
+
+
+PeerMessage = Propose | Ask | Settled | Ping | Pong
 
 
 def decode(frame: bytes) -> PeerMessage:
@@ -73,6 +93,10 @@ def decode(frame: bytes) -> PeerMessage:
             return Ask(context, index, groups)
         if kind == _SETTLED:
             return Settled(*_CONTEXT.unpack(body))
+        if kind == _PING:
+            return Ping(*_CONTEXT.unpack(body))
+        if kind == _PONG:
+            return Pong(*_CONTEXT.unpack(body))
     except struct.error as error:
         raise PeerMessageError(f"a frame of kind {kind.hex()} and {len(body)} bytes: {error}") from error
     raise PeerMessageError(f"a frame of the unknown kind {kind.hex() or 'missing'}")

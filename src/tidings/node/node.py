@@ -25,6 +25,7 @@ from tidings.node import messages as peer_messages
 from tidings.node.checkpoints import Checkpoints
 from tidings.node.confirmations import Confirmations
 from tidings.node.formation import Founding
+from tidings.node.freshness import Freshness
 from tidings.node.jobs import Compute, ReadEntries, ReadJob, ResetLog, SaveCheckpoint, StorageJob
 from tidings.node.living import Living
 from tidings.node.metadata import TITLE, Metadata
@@ -57,6 +58,7 @@ class Turn:
     storage_jobs: list[StorageJob] = field(default_factory=list)
     reads: list[tuple[ReadJob, Callable[[Any], None]]] = field(default_factory=list)  # any: the job's result
     cut_below_file: int | None = None
+    settled: list[int] = field(default_factory=list)  # groups whose damage or doubt is over
     events: list[tuple[str, dict[str, str | int]]] = field(default_factory=list)  # (name, facts) for people
 
 
@@ -100,6 +102,7 @@ class Node:
             lag_time_max_ms=config.replica_lag_time_max_ms,
         )
         self.settling = Settling(self)
+        self.freshness = Freshness(self)
         self.checkpoints = Checkpoints(
             self,
             file_count_max=config.wal_bytes_max // config.wal_file_bytes,
@@ -115,6 +118,7 @@ class Node:
             controller=self.metadata,
             liveness=self.living,
             settling=self.settling,
+            freshness=self.freshness,
             offload=self,
             random=random,
         )
@@ -148,6 +152,10 @@ class Node:
                 self.settling.asked(member, said)
             case peer_messages.Settled():
                 self.settling.answered(member, said)
+            case peer_messages.Ping():
+                self.send_to(member, peer_messages.Pong(said.context).encode())
+            case peer_messages.Pong():
+                self.freshness.answered(member, said)
 
     def peer_up(self, member: int, broker_id: int, now_ms: int) -> None:
         self.now_ms = now_ms
@@ -162,6 +170,7 @@ class Node:
         self.now_ms = now_ms
         self.living.peer_down(member)
         self.settling.member_gone(member)
+        self.freshness.member_gone(member)
         if refused:
             self.host.member_down(member, now_ms)
 
@@ -238,6 +247,9 @@ class Node:
                 self.confirmations.answer(
                     confirmed.group, confirmed.context, leads=confirmed.index is not None
                 )
+        if outbox.settled:
+            self._work.settled += outbox.settled
+            outbox.settled = {}
         for wanted in _taken(outbox, "starts_wanted"):
             self._give_start(wanted.group, wanted.member, now_ms)
         for read in _taken(outbox, "reads"):
@@ -258,6 +270,7 @@ class Node:
                 self._work.events.append(("leader_elected", facts))
         self.living.changed()
         self.settling.check()
+        self.freshness.check()
 
     def _title_of(self, group: int) -> str:
         replica = self.replicas.by_group.get(group)
@@ -344,6 +357,12 @@ class Node:
             group not in self.broker.cluster.partitions or self.living.leader_of(group).broker_id >= 0
             for group in groups
         )
+
+    def leading_members(self, groups: Sequence[int]) -> set[int]:
+        """The other brokers that are known to lead one of the groups."""
+        table = self.host.leader_table
+        members = {table[group][0] for group in groups if group in table}
+        return members & set(self.living.members())
 
     def living_members(self) -> list[int]:
         return self.living.members()

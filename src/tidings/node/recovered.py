@@ -48,7 +48,8 @@ class RecoveredGroup:
         )
 
     def emptied(self) -> RecoveredGroup:
-        """What a replica goes on with whose files cannot be trusted: its votes and its membership, and no log."""
+        """What a replica goes on with whose files cannot be trusted: its votes and its membership, and no
+        log."""
         start = StartState(index=0, term=0, offset=0, membership=self.start.membership)
         return replace(self, start=start, first=start, tail=(), segments=(), is_damaged=True)
 

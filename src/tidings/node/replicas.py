@@ -148,7 +148,8 @@ class Replicas:
             self._unwritten[group] = replica
 
     def refill(self, group: int, now_ms: int) -> None:
-        """The replica's files cannot be trusted: it forgets its log, not its votes, and asks its leader for all."""
+        """The replica's files cannot be trusted: it forgets its log, not its votes, and asks its leader for
+        all."""
         replica = self.by_group.get(group)
         if replica is None or replica.group.damaged:
             return

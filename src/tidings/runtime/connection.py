@@ -153,8 +153,9 @@ class ClientConnection(asyncio.Protocol):
     def write_output(self) -> None:
         """Hand what was answered to the transport, in one piece."""
         output, self._output = self._output, []
-        if self._transport is not None and not self._is_closed and output:
-            self._transport.writelines(output)
+        transport = self._transport
+        if output and transport is not None and not self._is_closed and not transport.is_closing():
+            transport.writelines(output)
 
     def check_progress(self, now_ms: int) -> None:
         """Close a client that has taken none of its answers for too long, or that has said nothing for

@@ -46,6 +46,7 @@ class OpenedData:
     oldest_files: dict[int, int]
     torn: str | None
     damage: str | None
+    damaged_groups: dict[int, str]
 
 
 class DataFolder:
@@ -127,6 +128,9 @@ class DataFolder:
             oldest_files=recovered.oldest_files(),
             torn=recovered.torn,
             damage=recovered.damage,
+            damaged_groups={
+                number: group.damaged for number, group in recovered.groups.items() if group.damaged is not None
+            },
         )
 
     def release(self) -> None:

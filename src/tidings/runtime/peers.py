@@ -166,6 +166,8 @@ class _Dialled(asyncio.Protocol):
 
     def send(self, buffers: Sequence[bytes | memoryview]) -> None:
         assert self._transport is not None
+        if self._transport.is_closing():
+            return  # lost already; `connection_lost` is about to say so
         length = sum(map(len, buffers))
         self._transport.writelines([_LENGTH.pack(length), *buffers])
 

@@ -205,9 +205,8 @@ class BrokerServer:
             self.log.event("log_tail_cut", reason=opened.torn)
         if opened.damage is not None:
             self.log.event("log_damaged", reason=opened.damage)
-        for group in opened.groups.values():
-            if group.is_damaged:
-                self.log.event("replica_damaged", group=group.group)
+        for group, reason in opened.damaged_groups.items():
+            self.log.warning("replica_damaged", group=group, reason=reason)
 
     # -- turns
 
@@ -233,6 +232,9 @@ class BrokerServer:
     def _give_out(self, turn: Turn, storage: StorageThreads) -> None:
         for name, facts in turn.events:
             self.log.event(name, level=Level.INFO, **facts)
+        for group in turn.settled:
+            self.log.event("replica_settled", group=group)
+            storage.mark(group, is_damaged=False)
         for job in turn.storage_jobs:
             self._store(job)
         for read, then in turn.reads:
@@ -336,6 +338,8 @@ class BrokerServer:
     def _damaged(self, group: int, error: Damaged) -> None:
         assert self._node is not None
         self.log.event("replica_damaged", group=group, reason=str(error))
+        if self._storage is not None:
+            self._storage.mark(group, is_damaged=True)
         self._node.damaged(group, self._clock.now_ms())
         self._wake()
 

@@ -39,6 +39,7 @@ from tidings.storage.recovery import group_folder
 from tidings.storage.segments import SegmentStore, StoreFiles
 from tidings.storage.state_store import StateStore
 from tidings.storage.wal import WalPosition, WalWriter
+from tidings.storage.wal_format import Mark
 
 Then = Callable[[Any, Exception | None], None]  # any: the job's result
 
@@ -69,6 +70,11 @@ class StorageThreads:
 
     def cut(self, below_file: int, then: Then) -> None:
         self._wal_thread.submit(self._wal.cut, below_file, then=then)
+
+    def mark(self, group: int, *, is_damaged: bool) -> None:
+        """Have a restart know, with the next flush, whether the group's files can be trusted."""
+        mark = Mark.DAMAGED if is_damaged else Mark.NONE
+        self._wal_thread.submit(self._wal.mark, group, mark, then=_ignore)
 
     def store(self, job: StorageJob, then: Then) -> None:
         if isinstance(job, RemoveGroup):

@@ -6,7 +6,8 @@ asks for that (by default it does) and `auto_create_topics` allows it; the answe
 the client need not ask again. Answers are kept until the cluster changes: they must not be changed by who
 gets them. Left out: access lists (whoever asks for authorized operations is told all of them), listeners
 other than the one.
-The one rule: an answer is made of what this broker knows; it asks nobody. Tests:
+The one rule: an answer is made of what this broker knows; only whether the leaders asked for still live is
+made sure of first (port Freshness), for a bounded time. Tests:
 tests/broker/handlers/test_metadata.py
 """
 
@@ -37,6 +38,9 @@ TOPIC_OPERATIONS = sum(1 << operation for operation in (3, 4, 5, 6, 7, 8, 10, 11
 CLUSTER_OPERATIONS = sum(1 << operation for operation in (5, 7, 8, 9, 10, 11, 12))
 # A client asks again after 100 ms or more if its topic is not there; a creation takes some 20 ms.
 CREATION_WAIT_MS = 1_000
+# An election after a killed broker takes some 30 ms; a client that is told no leader asks again after 100 ms
+# or a second.
+FRESHNESS_WAIT_MS = 250
 _EMPTY_MEANS_ALL_UNTIL = 0
 _NULL_NAME_SINCE = 12
 
@@ -46,13 +50,34 @@ def handle(site: Site, request: Request, now_ms: int) -> Message | None:
     assert isinstance(body, MetadataRequest), body
     missing = _topics_to_create(site, body)
     if not missing:
-        return _answer(site, request.api_version, body)
+        return _answer_freshly(site, request, body, now_ms)
 
     def tell(outcomes: list[Outcome]) -> None:
         request.answer(_answer(site, request.api_version, body))
 
     make_changes(site, missing, now_ms=now_ms, timeout_ms=CREATION_WAIT_MS, then=tell)
     return None
+
+
+def _answer_freshly(site: Site, request: Request, body: MetadataRequest, now_ms: int) -> Message | None:
+    """Who asks for certain topics has often just lost their leader: the answer waits until leaders are known
+    to live."""
+    rows = [_row_asked(site, asked) for asked in body.topics or ()]
+    groups = [partition.group for row in rows if row is not None for partition in row.partitions]
+    if not groups:
+        return _answer(site, request.api_version, body)
+
+    def tell() -> None:
+        request.answer(_answer(site, request.api_version, body))
+
+    site.freshness.when_fresh(groups, now_ms + FRESHNESS_WAIT_MS, tell)
+    return None
+
+
+def _row_asked(site: Site, asked: MetadataRequestTopic) -> TopicRow | None:
+    if asked.topic_id != ZERO_UUID:
+        return site.cluster.topics_by_id.get(asked.topic_id)
+    return site.cluster.topics.get(asked.name or "")
 
 
 def _topics_to_create(site: Site, body: MetadataRequest) -> list[Change]:

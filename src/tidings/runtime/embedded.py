@@ -1,0 +1,72 @@
+"""Embedded: one broker in a process that is not its own, beside others on the same event loop.
+
+Its one rule: what a broker's process would do by ending is done here by hand: when it fails or is killed,
+nothing of it is left but its folder. It must not know who embeds it. Tests: tests/runtime/test_embedded.py
+"""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any, TextIO
+
+from tidings.config.options import Config
+from tidings.runtime.data import DataFolder
+from tidings.runtime.server import BrokerServer, BrokerStopped
+from tidings.storage.errors import StorageError
+from tidings.telemetry.events import open_log
+
+
+class EmbeddedBroker:
+    """A broker that can be started, killed and started again. Used on the loop's thread only."""
+
+    def __init__(self, config: Config, *, secret: bytes, events: TextIO) -> None:
+        self.config = config
+        self.failure: str | None = None  # why it ended by itself, if it did
+        self._secret = secret
+        self._log = open_log(config, events).bind(broker=config.broker_id)
+        self._server: BrokerServer | None = None
+        self._watch: asyncio.Task[None] | None = None
+
+    @property
+    def is_running(self) -> bool:
+        return self._server is not None
+
+    async def start(self) -> None:
+        """Returns when it serves. Raises BrokerStopped or StorageError, and then nothing runs."""
+        assert self._server is None, self.config.broker_id
+        loop = asyncio.get_running_loop()
+        data = await loop.run_in_executor(None, DataFolder.take, self.config)
+        server = self._server = BrokerServer(self.config, data, self._secret, self._log)
+        self._watch = loop.create_task(self._clean_up_after(server))
+        try:
+            await server.start()
+        except BaseException:
+            await self.kill()
+            raise
+
+    async def kill(self) -> None:
+        """End it as a killed process ends: nothing more is answered, sent or begun to be written."""
+        server, self._server = self._server, None
+        if self._watch is not None:
+            self._watch.cancel()
+        if server is not None:
+            await server.kill()
+
+    def pause(self) -> None:
+        if self._server is not None:
+            self._server.pause()
+
+    def resume(self) -> None:
+        if self._server is not None:
+            self._server.resume()
+
+    def failed(self, context: dict[str, Any]) -> None:  # any: what asyncio tells of an unhandled exception
+        """A mistake surfaced on the loop, and it cannot be told whose."""
+        if self._server is not None:
+            self._server.failed(context)
+
+    async def _clean_up_after(self, server: BrokerServer) -> None:
+        stopped: BrokerStopped = await asyncio.shield(server.stopped)
+        self.failure = stopped.reason
+        self._server = None
+        await server.kill()
