@@ -1,3 +1,5 @@
+"""Kafka's settings, the resolved jars, and (long) one real start to the last file removed."""
+
 import shutil
 from pathlib import Path
 

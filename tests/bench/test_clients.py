@@ -1,3 +1,5 @@
+"""What the stock client is told; its questions to a cluster are asked in test_apache_kafka."""
+
 from bench import clients
 
 

@@ -1,3 +1,5 @@
+"""Arguments, turns, failures and the file of samples, with clusters that need no process."""
+
 import json
 from collections.abc import Mapping
 from dataclasses import replace

@@ -1,3 +1,5 @@
+"""The running producer's bookkeeping: which acknowledgement ends a pause, and what is none."""
+
 import threading
 from collections.abc import Callable
 

@@ -1,3 +1,5 @@
+"""Quantiles, medians and rates of known samples."""
+
 import pytest
 
 from bench.figures import Latency, Rate, median, quantile

@@ -1,3 +1,5 @@
+"""The laboratory stops every cluster it handed out, whatever happened with it."""
+
 from collections.abc import Mapping
 from pathlib import Path
 

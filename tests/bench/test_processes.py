@@ -1,3 +1,5 @@
+"""What is started is ended with its children; every wait has an end and names what it waited for."""
+
 import socket
 import subprocess
 import sys

@@ -1,3 +1,5 @@
+"""Memory and processor time, read of this very process."""
+
 import os
 
 from bench import resources

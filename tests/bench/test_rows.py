@@ -1,3 +1,5 @@
+"""Goals: met, missed, or silent where a figure is missing; and every row has its measurement."""
+
 from bench.figures import quantile
 from bench.measurements import MEASUREMENTS
 from bench.rows import KAFKA, KAFKA_FSYNC, ROWS, TIDINGS, Goal

@@ -1,3 +1,5 @@
+"""The library is built once and delays each sync of the process it is preloaded into."""
+
 import os
 import shutil
 import subprocess

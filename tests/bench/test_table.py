@@ -1,3 +1,5 @@
+"""The comparison as text and Markdown, with gaps and failures shown."""
+
 from bench import table
 from bench.rows import KAFKA, KAFKA_FSYNC, TIDINGS, Goal, Row
 from bench.table import Results

@@ -1,3 +1,5 @@
+"""The ready line: what is read from it and what is refused."""
+
 from pathlib import Path
 
 import pytest
