@@ -74,7 +74,9 @@ def test_a_flag_that_was_not_given_says_nothing() -> None:
 
 
 def test_variables_of_the_commands_are_no_options() -> None:
-    assert load(None, {"TIDINGS_KAFKA": "a:1", "TIDINGS_CONFIG": "x", "HOME": "/"}, {}) == Config()
+    environment = {"TIDINGS_KAFKA": "a:1", "TIDINGS_CONFIG": "x", "TIDINGS_TEST_X": "y", "HOME": "/"}
+
+    assert load(None, environment, {}) == Config()
 
 
 @pytest.mark.parametrize(

@@ -5,6 +5,8 @@ from collections.abc import Callable, Iterator
 import pytest
 from confluent_kafka import KafkaError, Message, Producer
 
+from tests.clients.cluster import Cluster, running_cluster
+
 SECONDS_MAX = 20
 
 
@@ -42,6 +44,13 @@ class MockCluster:
 @pytest.fixture(scope="session")
 def mock_cluster() -> MockCluster:
     return MockCluster()
+
+
+@pytest.fixture(scope="session")
+def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
+    """Three brokers of our own, or the cluster that the environment names."""
+    with running_cluster(tmp_path_factory.mktemp("cluster")) as running:
+        yield running
 
 
 @pytest.fixture

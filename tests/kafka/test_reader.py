@@ -118,6 +118,11 @@ def test_a_partition_that_is_not_there_is_refused(mock_cluster: MockCluster, fil
         read(mock_cluster, filled, Edge.EARLIEST, partition=9)
 
 
+def test_a_topic_that_is_not_there_is_refused(mock_cluster: MockCluster, topic: str) -> None:
+    with pytest.raises(Refused, match="there is no topic"):
+        read(mock_cluster, topic, Edge.EARLIEST)
+
+
 def test_without_a_broker_there_is_no_reader() -> None:
     with pytest.raises(Unreachable):
         Reader("127.0.0.1:1", "news")

@@ -32,7 +32,7 @@ def say(text: str = "") -> None:
 
 def say_json(value: object) -> None:
     """A line of the result for programs."""
-    say(json.dumps(value, ensure_ascii=False))
+    say(json.dumps(value, ensure_ascii=False, separators=(",", ":")))
 
 
 def remark(text: str) -> None:

@@ -108,8 +108,8 @@ class _Report:
         if self._is_quiet:
             return
         if self._is_json:
-            where = f'"partition": {outcome.partition}, "offset": {outcome.offset}'
-            self._write(f'{{"id": "{outcome.message_id}", "topic": {self._topic_json}, {where}}}\n')
+            where = f'"partition":{outcome.partition},"offset":{outcome.offset}'
+            self._write(f'{{"id":"{outcome.message_id}","topic":{self._topic_json},{where}}}\n')
         else:
             self._write(f"{outcome.message_id}\n")
 

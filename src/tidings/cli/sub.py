@@ -106,7 +106,7 @@ def _writer(
 ) -> Callable[[Received], None]:
     if as_json:
         return lambda message: _write_bytes(
-            json.dumps(_as_json(message), ensure_ascii=False).encode() + b"\n"
+            json.dumps(_as_json(message), ensure_ascii=False, separators=(",", ":")).encode() + b"\n"
         )
     clean = _printable if sys.stdout.isatty() else bytes
 

@@ -17,8 +17,9 @@ from typing import cast
 from tidings.config.options import Config, OptionError, about
 
 ENVIRONMENT_PREFIX = "TIDINGS_"
-# Not options of a broker: the file to read, and the cluster that commands talk to.
+# Not options of a broker: the file to read, the cluster that commands talk to, and whatever tests are told.
 ENVIRONMENT_OF_COMMANDS = frozenset({"TIDINGS_CONFIG", "TIDINGS_KAFKA"})
+ENVIRONMENT_PREFIX_OF_TESTS = "TIDINGS_TEST_"
 SOURCE_DEFAULT = "default"
 
 _TRUE = frozenset({"true", "yes", "on", "1"})
@@ -89,12 +90,17 @@ def _settings(
     if toml is not None:
         yield from _settings_of_file(toml)
     for variable, text in sorted(environment.items()):
-        if variable.startswith(ENVIRONMENT_PREFIX) and variable not in ENVIRONMENT_OF_COMMANDS:
+        if _is_option(variable):
             name = variable.removeprefix(ENVIRONMENT_PREFIX).lower()
             yield Setting(name=name, value=text, place=f"environment {variable}")
     for name, value in flags.items():
         if value is not None:
             yield Setting(name=name, value=value, place=f"flag {flag_name(name)}")
+
+
+def _is_option(variable: str) -> bool:
+    is_other = variable in ENVIRONMENT_OF_COMMANDS or variable.startswith(ENVIRONMENT_PREFIX_OF_TESTS)
+    return variable.startswith(ENVIRONMENT_PREFIX) and not is_other
 
 
 def _settings_of_file(toml: Path) -> Iterator[Setting]:

@@ -28,6 +28,7 @@ from tidings.kafka.positions import AtOffset, Edge, Last, Position, Since
 
 POLL_SECONDS = 0.2  # Ctrl-C waits no longer
 BATCH_MESSAGES_MAX = 1_000
+DAY_MS = 86_400_000
 PARTITIONS_CHECK_SECONDS = 10.0
 CHECK_SECONDS_MAX = 2.0  # messages that are there wait no longer for the question
 
@@ -86,6 +87,8 @@ class Reader:
                     "enable.partition.eof": True,
                     "auto.offset.reset": "earliest",
                     "allow.auto.create.topics": False,
+                    # Who reads our output may take their time: a pager holds us up for as long as it is open.
+                    "max.poll.interval.ms": DAY_MS,
                 },
             )
         )
@@ -116,6 +119,8 @@ class Reader:
 
     def _start(self, position: Position) -> None:
         numbers = self._partitions()
+        if not numbers:
+            raise Refused(f"there is no topic {self._topic}", "UNKNOWN_TOPIC_OR_PART")
         if self._only is not None and self._only not in numbers:
             raise Refused(f"topic {self._topic} has no partition {self._only}", "UNKNOWN_TOPIC_OR_PART")
         for number in numbers if self._only is None else [self._only]:
@@ -204,7 +209,8 @@ class Reader:
 
     def _take_new_partitions(self) -> None:
         """Partitions that were added while we read are read from their start."""
-        if self._only is not None or time.monotonic() - self._checked_s < PARTITIONS_CHECK_SECONDS:
+        if self._only is not None or time.monotonic() - self._checked_s < DAY_MS = 86_400_000
+PARTITIONS_CHECK_SECONDS:
             return
         self._checked_s = time.monotonic()
         try:
