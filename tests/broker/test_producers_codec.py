@@ -34,6 +34,15 @@ def test_a_saved_table_knows_the_same_batches() -> None:
     assert table.check(header(1, producer_id=2**62)) is None
 
 
+def test_a_saved_table_does_not_take_batches_of_an_older_epoch_for_those_of_the_newest() -> None:
+    table = ProducerTable(expiration_ms=EXPIRATION_MS)
+    for sequence in range(3):
+        table.committed(header(sequence, base_offset=sequence, epoch=1), NOW_MS)
+    table.committed(header(0, base_offset=3, epoch=2), NOW_MS)
+
+    assert refusal(saved(table), header(2, epoch=2)) is ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER
+
+
 def test_encoding_is_stable_and_follows_changes() -> None:
     table = make_table()
     first = encode_producers(table)

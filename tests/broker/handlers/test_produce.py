@@ -147,6 +147,7 @@ def test_a_repeated_batch_waits_for_the_original_and_has_its_offset(
     batch = make_batch(b"a", b"b", producer_id=5, epoch=0, sequence=0)
     first = send(world, batch)
     send(world, make_batch(b"c", producer_id=5, epoch=0, sequence=2))
+    world.logs[partition.group].durable_offset = 3
     again = send(world, batch)
     assert not again.is_answered
 
