@@ -77,6 +77,9 @@ class Invariants:
         self._leaders: dict[tuple[int, int], int] = {}  # (group, term) -> member
         self._votes: dict[tuple[int, int, int], int] = {}  # (group, member, term) -> candidate
         self._seen: dict[tuple[int, int], _Seen] = {}  # (member, group)
+        self._unsaved_counts: dict[
+            int, int
+        ] = {}  # by member: entries of the flush being collected that were seen
 
     def terms_led(self, group: int) -> list[int]:
         return [term for led, term in self._leaders if led == group]
@@ -88,32 +91,56 @@ class Invariants:
         """A machine went down: its memory begins anew, what it promised does not."""
         for key in [key for key in self._seen if key[0] == member]:
             del self._seen[key]
+        self._unsaved_counts[member] = 0
 
-    def replica_removed(self, member: int, group: int) -> None:
+    def replica_removed(self, member: int, group: int, unsaved: list[tuple[int, Entry]]) -> None:
         self._seen.pop((member, group), None)
+        self._unsaved_counts[member] = len(unsaved)
+
+    def flush_begun(self, member: int) -> None:
+        """What the member had collected is being written; it collects anew."""
+        self._unsaved_counts[member] = 0
 
     # -- after every turn
 
     def check_turn(self, member: int, groups: Iterable[Group], unsaved: list[tuple[int, Entry]]) -> None:
+        """`unsaved`: what the member has collected for its next flush."""
+        if unsaved:
+            for number, entry in unsaved[self._unsaved_counts.get(member, 0) :]:
+                self._check_unsaved(member, number, entry)
+            self._unsaved_counts[member] = len(unsaved)
+        self.checked_count += 1
         for group in groups:
-            key = (member, group.group)
-            seen = self._seen.get(key)
+            log = group.log
+            seen = self._seen.get((member, group.group))
             if seen is None:
-                self._seen[key] = _Seen(group)
+                self._seen[member, group.group] = _Seen(group)
                 self._check_role(member, group)
-                continue
-            if group.term != seen.term or group.vote != seen.vote:
-                self._check_term(member, group, seen)
-            if group.role != seen.role or group.term != seen.term:
-                self._check_role(member, group)
-            if group.commit_index != seen.commit_index or group.last_index != seen.last_index:
-                self._check_indexes(member, group, seen)
-            if group.log.start_index != seen.log_start_index:
-                _demand(group.log.start_index <= group.commit_index, "log start behind commit", member, group)
-            seen.take(group)
-            self.checked_count += 1
-        for number, entry in unsaved:
-            self._check_unsaved(member, number, entry)
+            elif (
+                group.commit_index != seen.commit_index
+                or log.last_index != seen.last_index
+                or group.term != seen.term
+                or group.vote != seen.vote
+                or group.role is not seen.role
+                or log.start_index != seen.log_start_index
+            ):
+                self._check_changed(member, group, seen)
+                seen.take(group)
+
+    def _check_changed(self, member: int, group: Group, seen: _Seen) -> None:
+        if group.term != seen.term or group.vote != seen.vote:
+            self._check_term(member, group, seen)
+        if group.role != seen.role or group.term != seen.term:
+            self._check_role(member, group)
+        _demand(
+            group.commit_index >= seen.commit_index, f"commit fell from {seen.commit_index}", member, group
+        )
+        _demand(group.last_index >= group.commit_index, "log ends before commit", member, group)
+        _demand(group.log.start_index <= group.commit_index, "log starts behind commit", member, group)
+        known = self.committed[group.group].last_index
+        _demand(
+            group.commit_index <= known, f"commit without an announcement (known: {known})", member, group
+        )
 
     def _check_term(self, member: int, group: Group, seen: _Seen) -> None:
         _demand(group.term >= seen.term, f"term fell from {seen.term}", member, group)
@@ -130,16 +157,6 @@ class Invariants:
         index = log.last_index_before_term(group.term)
         held = group.log.matches(index, log.term_at(index)) if index else True
         _demand(held, f"leader without committed entry {index} of term {log.term_at(index)}", member, group)
-
-    def _check_indexes(self, member: int, group: Group, seen: _Seen) -> None:
-        _demand(
-            group.commit_index >= seen.commit_index, f"commit fell from {seen.commit_index}", member, group
-        )
-        _demand(group.last_index >= group.commit_index, "log ends before commit", member, group)
-        known = self.committed[group.group].last_index
-        _demand(
-            group.commit_index <= known, f"commit without an announcement (known: {known})", member, group
-        )
 
     def _check_unsaved(self, member: int, group: int, entry: Entry) -> None:
         """An entry about to be written replaces what stands at its index: that must not be committed here."""

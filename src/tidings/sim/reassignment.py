@@ -76,7 +76,7 @@ class Reassignment:
     def _propose(self, asked: tuple[Machine, int, Membership]) -> None:
         leader, group, step = asked
         try:
-            leader.replicas[group].group.propose_membership(step, leader.clock.now_ms)
+            leader.replicas[group].change_membership(step, leader.clock.now_ms)
         except RaftError as refused:
             self._world.note("ops", f"refused: {refused}")
         else:
@@ -104,7 +104,8 @@ class Reassignment:
             if replica is not None and machine.member not in wanted and not replica.group.is_leader:
                 world.note(machine.member, f"group {group} removed")
                 machine.remove_group(group)
-                world.invariants.replica_removed(machine.member, group)
+                assert machine.host is not None
+                world.invariants.replica_removed(machine.member, group, machine.host.outbox.entries)
 
 
 def _next_step(replica: Group, goal: tuple[int, ...]) -> Membership | None:

@@ -14,7 +14,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from enum import Enum
 
-from tidings.raft.entries import Entry, EntryKind, StartState
+from tidings.raft.entries import Entry, EntryKind, Membership, StartState
 from tidings.raft.errors import LogFull, NotLeader
 from tidings.raft.group import Group
 from tidings.raft.outbox import StartInstalled
@@ -134,6 +134,10 @@ class Replica:
                 self._appended[batch.producer] = batch.sequence
                 self._index_by_batch[batch] = entry.index
                 self._waiting.setdefault(entry.index, []).append(then)
+
+    def change_membership(self, membership: Membership, now_ms: int) -> None:
+        """On the leader: propose a step. Raises RaftError where it is refused."""
+        self.group.propose_membership(membership, now_ms)
 
     def move_log_start(self, now_ms: int) -> None:
         """On the leader: let the log begin at a later offset, as retention does."""

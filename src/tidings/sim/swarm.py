@@ -157,7 +157,9 @@ def _place(random: Random, members: range, voter_count: int) -> tuple[int, ...]:
 def _draw_raft(random: Random, election_ms: int) -> RaftConfig:
     return RaftConfig(
         election_timeout_ms_min=election_ms,
-        election_timeout_ms_max=election_ms * 2,
+        election_timeout_ms_max=election_ms
+        * random.choice((11, 20, 20))
+        // 10,  # a small spread splits votes
         beat_interval_ms=max(10, election_ms // random.choice((3, 6, 8))),
         append_bytes_max=random.choice((1, 200, 2_000, 1 << 20)),
         inflight_bytes_max=random.choice((1, 1_000, 8 << 20)),

@@ -7,9 +7,9 @@ are cut off from others. It must not know which faults happen. Tests: tests/sim/
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
-from tidings.raft.errors import NotLeader
 from tidings.raft.outbox import ReadConfirmed
 from tidings.sim.clock import MS
 from tidings.sim.invariants import Violation
@@ -22,6 +22,9 @@ _LOST_SHARE = 0.02
 _RECORDS_MAX = 4
 _FINAL_INTERVAL_MS = 40
 _READ_INTERVAL_MS = 150
+
+
+LeaderAction = Callable[[tuple[Machine, int]], None]
 
 
 class _Batch:
@@ -192,20 +195,20 @@ class Workload:
             return known
         return self._random.choice(list(self._world.machines))
 
-    # -- reading and retention, at the leader
+    # -- reading and retention, at whoever believes to lead
 
-    def _every(self, interval_ms: int, action: object, group: int) -> None:
+    def _every(self, interval_ms: int, action: LeaderAction, group: int) -> None:
         if interval_ms:
             self._world.agenda.after(interval_ms * MS, self._again, (interval_ms, action, group))
 
-    def _again(self, planned: tuple[int, object, int]) -> None:
+    def _again(self, planned: tuple[int, LeaderAction, int]) -> None:
         interval_ms, action, group = planned
         if self._is_ending:
             return
         self._every(interval_ms, action, group)
-        leader = self._world.leader_of(group)
-        if leader is not None:
-            assert callable(action)
+        leaders = [machine for machine in self._world.serving() if _leads(machine, group)]
+        if leaders:
+            leader = self._random.choice(leaders)
             leader.do(action, (leader, group))
 
     def _move_log_start(self, asked: tuple[Machine, int]) -> None:
@@ -217,10 +220,7 @@ class Workload:
         context = self._next_read
         self._next_read += 1
         self._reads[context] = self._highest_seen[group]
-        try:
-            machine.replicas[group].group.read_index(context, machine.clock.now_ms)
-        except NotLeader:
-            del self._reads[context]
+        machine.replicas[group].group.read_index(context, machine.clock.now_ms)
 
     def _read_confirmed(self, machine: Machine, read: ReadConfirmed) -> None:
         """A read sees at least what any client knew to be committed when it was asked."""
@@ -233,3 +233,8 @@ class Workload:
                 f"entry {floor} was acknowledged before"
             )
         self._highest_seen[read.group] = max(self._highest_seen[read.group], read.index)
+
+
+def _leads(machine: Machine, group: int) -> bool:
+    replica = machine.replicas.get(group)
+    return replica is not None and replica.group.is_leader

@@ -232,6 +232,7 @@ class World:
                 self.invariants.check_one_uncommitted_change(machine.member, replica.group)
 
     def flush_begun(self, machine: Machine) -> None:
+        self.invariants.flush_begun(machine.member)
         if Fault.TRAP_FLUSH in self._traps and not self.is_healed and self._springs():
             self._spring(machine, delay_us=int(self.random.random() * self.knobs.disk.fsync_us_max))
 
