@@ -209,8 +209,7 @@ class Reader:
 
     def _take_new_partitions(self) -> None:
         """Partitions that were added while we read are read from their start."""
-        if self._only is not None or time.monotonic() - self._checked_s < DAY_MS = 86_400_000
-PARTITIONS_CHECK_SECONDS:
+        if self._only is not None or time.monotonic() - self._checked_s < PARTITIONS_CHECK_SECONDS:
             return
         self._checked_s = time.monotonic()
         try:
