@@ -1,4 +1,4 @@
-"""One idempotent producer while leadership comes and goes: each of its batches stands in the log exactly once.
+"""One idempotent producer while leadership comes and goes: each of its batches stands in the log once.
 
 The producer behaves as real ones do: at most five batches in flight, sent again in order after every error.
 Between its requests anything happens that may: commits, elections that cut what was not committed, restarts.

@@ -7,7 +7,7 @@ from typing import TypeVar
 
 from tests.fakes.calls import Calls
 from tests.fakes.controller import FakeController
-from tests.fakes.living import FakeLiveness, FakeOffload, FakeSettling
+from tests.fakes.living import FakeFreshness, FakeLiveness, FakeOffload, FakeSettling
 from tests.fakes.replica_log import FakeReplicaLog
 from tests.fakes.timers import START_MS, FakeTimers
 from tidings.broker.commands import Command, CreateTopic, FormCluster, RegisterBroker, encode_command
@@ -69,6 +69,7 @@ class World:
         self.timers = FakeTimers()
         self.liveness = FakeLiveness()
         self.settling = FakeSettling(self.calls)
+        self.freshness = FakeFreshness(self.calls, self.timers)
         self.offload = FakeOffload(self.calls)
         self.controller = FakeController(self.calls, self._apply)
         self.config = config or Config(broker_id=OWN_ID)
@@ -77,6 +78,7 @@ class World:
             controller=self.controller,
             liveness=self.liveness,
             settling=self.settling,
+            freshness=self.freshness,
             offload=self.offload,
             random=Random(1),
         )

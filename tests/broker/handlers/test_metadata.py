@@ -1,4 +1,4 @@
-"""Tests of broker/handlers/metadata.py: who leads what, as far as this broker knows; topics made on first use."""
+"""Tests of broker/handlers/metadata.py: who leads what, as this broker knows it; topics made on first use."""
 
 from __future__ import annotations
 
@@ -213,3 +213,34 @@ def test_a_creation_that_takes_too_long_is_not_waited_for(world: World) -> None:
 
     (topic,) = asked.answer(MetadataResponse).topics
     assert topic.error_code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+
+
+# Leaders that are known to live
+
+
+def test_who_asks_for_a_topic_is_told_once_its_leaders_are_known_to_live(world: World) -> None:
+    world.create_topic("t", partition_count=2)
+    asked = world.send(ApiKey.METADATA, 12, body_of("t", "x"))
+    assert not asked.is_answered
+
+    world.settle()
+
+    assert asked.is_answered
+    assert world.freshness.asked == [(1, 2)]
+
+
+def test_a_leader_that_does_not_answer_holds_nobody_up_for_long(world: World) -> None:
+    world.create_topic("t")
+    world.freshness.is_fresh = False
+    asked = world.send(ApiKey.METADATA, 12, body_of("t"))
+
+    world.timers.advance(250)
+
+    assert [topic.error_code for topic in asked.answer(MetadataResponse).topics] == [0]
+
+
+def test_who_asks_for_everything_is_told_what_is_known(world: World) -> None:
+    world.create_topic("t")
+
+    assert world.send(ApiKey.METADATA, 12, MetadataRequest(topics=None)).is_answered
+    assert world.freshness.asked == []
