@@ -53,7 +53,8 @@ def running_cluster(folder: Path) -> Iterator[Cluster]:
     log = folder / "cluster.log"
     argv = [sys.executable, "-m", "tidings", "up", "--ephemeral", "--brokers", str(BROKERS)]
     argv += ["--data", str(folder), "--kafka-port", "0", "--no-restart", "--json"]
-    argv += ["--set", "log_format=json"]
+    # No event may be held back: tests count them.
+    argv += ["--set", "log_format=json", "--set", "log_events_per_second_max=1000000"]
     supervisor = processes.start(argv, log=log, environment={})
     try:
         processes.wait_until(

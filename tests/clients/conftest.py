@@ -14,6 +14,7 @@ from collections.abc import Callable, Iterator
 
 import pytest
 
+from tests.clients import wire
 from tests.clients.cluster import Cluster, running_cluster
 from tests.clients.librdkafka import Librdkafka
 from tests.clients.topics import Topics
@@ -42,3 +43,10 @@ def what_it_shows(request: pytest.FixtureRequest, record_property: Callable[[str
     client = getattr(request.cls, "CLIENT", getattr(request.module, "CLIENT", ""))
     for marker in request.node.iter_markers("shows"):
         record_property("shows", f"{client}: {marker.args[0]}")
+
+
+@pytest.fixture(scope="session")
+def without_groups(cluster: Cluster) -> None:
+    """For tests of how groups and transactions are refused."""
+    if wire.JOIN_GROUP in wire.api_keys(cluster.addresses[0]):
+        pytest.skip("this cluster serves consumer groups")

@@ -35,7 +35,7 @@ def leader(cluster: Cluster, topic: str) -> Iterator[wire.Connection]:
 
 
 def batch_of(size: int) -> bytes:
-    """A batch of `size` bytes in all: a short record beside the long one, whose length may take a byte more."""
+    """A batch of `size` bytes in all. A short record makes up for a length that takes a byte more."""
     sizes = ((pad, size - overhead) for pad in range(4) for overhead in range(70, 100))
     made = (wire.batch([bytes(pad), bytes(long)]) for pad, long in sizes)
     return next(batch for batch in made if len(batch) == size)

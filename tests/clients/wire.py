@@ -25,6 +25,7 @@ from tests.clients.witness import ANSWER_S_MAX, COMPRESSIONS
 PRODUCE: Final = 0
 FETCH: Final = 1
 METADATA: Final = 3
+JOIN_GROUP: Final = 11
 API_VERSIONS: Final = 18
 INIT_PRODUCER_ID: Final = 22
 COORDINATOR_LOAD_IN_PROGRESS: Final = 14
@@ -211,15 +212,15 @@ def batch(
     producer: tuple[int, int] = (-1, -1),
     first_sequence: int = -1,
     time_ms: int = 0,
-    record_count: int | None = None,
+    count: int | None = None,
 ) -> bytes:
-    """A record batch as a producer makes it; the CRC is right for whatever it holds."""
+    """A record batch as a producer makes it; the CRC is right for whatever it holds. `count` is a lie."""
     records = b"".join(record(value, offset_delta=number) for number, value in enumerate(values))
-    count = len(values) if record_count is None else record_count
     length = BATCH_HEADER.size - LENGTH_COUNTS_FROM + len(records)
     header = bytearray(
         BATCH_HEADER.pack(
-            0, length, -1, magic, 0, attributes, count - 1, time_ms, time_ms, *producer, first_sequence, count
+            *(0, length, -1, magic, 0, attributes, len(values) - 1, time_ms, time_ms),
+            *(*producer, first_sequence, len(values) if count is None else count),
         )
     )
     crc = google_crc32c.value(bytes(header[CRC_COVERS_FROM:]) + records)
@@ -288,6 +289,19 @@ def init_producer_id(connection: Connection) -> tuple[int, int]:
             return number, epoch
         assert error == COORDINATOR_LOAD_IN_PROGRESS, error
         deadline.left_s()
+
+
+def api_keys(address: str) -> set[int]:
+    """The APIs that a broker says it serves."""
+    with Connection(address) as connection:
+        answer = connection.ask(API_VERSIONS, 0, b"")
+    assert answer.int16() == 0
+    return {api_versions_row(answer)[0] for _ in answer.count()}
+
+
+def api_versions_row(answer: Fields) -> tuple[int, int, int]:
+    """ApiVersions 0: key, lowest and highest version."""
+    return answer.int16(), answer.int16(), answer.int16()
 
 
 def leaders(address: str, topic: str) -> list[int]:

@@ -37,3 +37,10 @@ def test_a_client_that_does_not_name_itself_as_kip_511_wants_is_refused(name: st
 
 def test_older_clients_name_nothing() -> None:
     assert ask(2).error_code == ErrorCode.NONE
+
+
+def test_a_version_that_is_not_served_is_told_which_are() -> None:
+    response = ask(99)
+
+    assert response.error_code == ErrorCode.UNSUPPORTED_VERSION
+    assert {row.api_key for row in response.api_keys} == set(ADVERTISED_API_VERSIONS)

@@ -13,7 +13,7 @@ import re
 
 from tidings.broker.requests import Request
 from tidings.broker.site import Site
-from tidings.protocol.apis import ADVERTISED_API_VERSIONS
+from tidings.protocol.apis import ADVERTISED_API_VERSIONS, ApiKey, is_served
 from tidings.protocol.errors import ErrorCode
 from tidings.protocol.messages.api_versions import ApiVersion, ApiVersionsRequest, ApiVersionsResponse
 from tidings.protocol.schema import Message
@@ -25,6 +25,8 @@ _SOFTWARE = re.compile(r"[a-zA-Z0-9](?:[a-zA-Z0-9\-.]*[a-zA-Z0-9])?")  # KIP-511
 def handle(site: Site, request: Request, now_ms: int) -> Message | None:
     body = request.body
     assert isinstance(body, ApiVersionsRequest), body
+    if not is_served(ApiKey.API_VERSIONS, request.api_version):
+        return unsupported_version()
     if request.api_version >= _SOFTWARE_SINCE:
         named = (body.client_software_name, body.client_software_version)
         if not all(_SOFTWARE.fullmatch(text) for text in named):
