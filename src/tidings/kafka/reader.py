@@ -29,6 +29,7 @@ from tidings.kafka.positions import AtOffset, Edge, Last, Position, Since
 POLL_SECONDS = 0.2  # Ctrl-C waits no longer
 BATCH_MESSAGES_MAX = 1_000
 DAY_MS = 86_400_000
+LEADER_CHECK_SECONDS = 0.1
 PARTITIONS_CHECK_SECONDS = 10.0
 CHECK_SECONDS_MAX = 2.0  # messages that are there wait no longer for the question
 
@@ -47,6 +48,8 @@ _IGNORED = frozenset(
 _UNKNOWN = frozenset(
     {KafkaError.UNKNOWN_TOPIC_OR_PART, KafkaError._UNKNOWN_TOPIC, KafkaError._UNKNOWN_PARTITION}
 )
+# Of a partition that has been named by the cluster: it has no leader yet, or not every broker knows it.
+_PASSING = _UNKNOWN | {KafkaError.LEADER_NOT_AVAILABLE, KafkaError.NOT_LEADER_FOR_PARTITION}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -230,13 +233,23 @@ class Reader:
         return sorted(described.partitions)
 
     def _watermarks(self, number: int) -> tuple[int, int]:
-        found = self._consumer.get_watermark_offsets(
-            TopicPartition(self._topic, number), timeout=REQUEST_SECONDS_MAX
-        )
-        if found is None:
-            raise Refused(f"partition {number} of {self._topic} does not say where it ends", "_TIMED_OUT")
-        low, high = found
-        return low, high
+        """Where a partition begins and ends. One that was named a moment ago is waited for: it may be between
+        two leaders, or too new for the broker that is asked now.
+        """
+        partition = TopicPartition(self._topic, number)
+        deadline_s = time.monotonic() + REQUEST_SECONDS_MAX
+        while True:
+            try:
+                found = self._consumer.get_watermark_offsets(partition, timeout=REQUEST_SECONDS_MAX)
+            except KafkaException as error:
+                if error.args[0].code() not in _PASSING or time.monotonic() > deadline_s:
+                    raise
+                time.sleep(LEADER_CHECK_SECONDS)
+                continue
+            if found is None:
+                raise Refused(f"partition {number} of {self._topic} does not say where it ends", "_TIMED_OUT")
+            low, high = found
+            return low, high
 
 
 def _received(message: Message) -> Received:
