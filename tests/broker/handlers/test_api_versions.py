@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from tests.fakes.world import World
+from tidings.broker.requests import Request
 from tidings.protocol.apis import ADVERTISED_API_VERSIONS, ApiKey
 from tidings.protocol.errors import ErrorCode
 from tidings.protocol.messages.api_versions import ApiVersionsRequest, ApiVersionsResponse
@@ -40,7 +41,13 @@ def test_older_clients_name_nothing() -> None:
 
 
 def test_a_version_that_is_not_served_is_told_which_are() -> None:
-    response = ask(99)
+    body = ApiVersionsRequest()
+    request = Request(
+        ApiKey.API_VERSIONS, 99, 1, None, body, "::1", "::1", 9092, lambda _: None, lambda _: None
+    )
 
+    response = World().broker.handle(request, 0)
+
+    assert isinstance(response, ApiVersionsResponse)
     assert response.error_code == ErrorCode.UNSUPPORTED_VERSION
     assert {row.api_key for row in response.api_keys} == set(ADVERTISED_API_VERSIONS)
