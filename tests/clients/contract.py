@@ -24,6 +24,7 @@ from tests.clients.witness import (
     Message,
     Offset,
     Reader,
+    Refused,
     Seeker,
     Since,
     Stored,
@@ -47,6 +48,7 @@ COMPRESSION_CASES: Final = [
 MANY: Final = [Message(key=b"%d" % number, value=b"%d " % number * 50) for number in range(40)]
 KEYS: Final = [f"customer-{number}".encode() for number in range(40)] + [b"", b"x" * 1000]
 PARTITIONS: Final = 7
+AT_ONCE_S: Final = 2.0
 
 
 def texts(stored: list[Stored]) -> list[Message]:
@@ -206,6 +208,36 @@ class SeekerContract:
         stored = client.read_at(topic, [30, 2, 39])
 
         assert texts(stored) == [MANY[30], MANY[2], MANY[39]]
+
+
+class RefusalContract:
+    """How a client must fail over what is not served: at once, and saying what is wrong."""
+
+    @pytest.mark.shows("refused at once: consumer groups")
+    def test_subscribing_is_refused_at_once(
+        self, client: Refused, topics: Topics, without_groups: None
+    ) -> None:
+        topic = topics.create()
+        began_s = time.monotonic()
+
+        said = client.ask_for_group(topic)
+
+        assert letters("GROUP_AUTHORIZATION_FAILED") in letters(said)
+        assert time.monotonic() - began_s < AT_ONCE_S
+
+    @pytest.mark.shows("refused at once: transactions")
+    def test_transactions_are_refused_at_once(self, client: Refused, without_groups: None) -> None:
+        began_s = time.monotonic()
+
+        said = client.ask_for_transactions()
+
+        assert letters("TRANSACTIONAL_ID_AUTHORIZATION_FAILED") in letters(said)
+        assert time.monotonic() - began_s < AT_ONCE_S
+
+
+def letters(text: str) -> str:
+    """Each client spells the names of errors in its own way."""
+    return "".join(filter(str.isalpha, text.lower()))
 
 
 class AdministratorContract:

@@ -9,7 +9,15 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import TypeVar
 
-from confluent_kafka import OFFSET_BEGINNING, OFFSET_END, Consumer, KafkaError, Producer, TopicPartition
+from confluent_kafka import (
+    OFFSET_BEGINNING,
+    OFFSET_END,
+    Consumer,
+    KafkaError,
+    KafkaException,
+    Producer,
+    TopicPartition,
+)
 from confluent_kafka import Message as Received
 from confluent_kafka.admin import (
     AdminClient,
@@ -40,7 +48,7 @@ T = TypeVar("T")
 
 
 class Librdkafka:
-    """Implements all four ports of witness.py."""
+    """Implements all ports of witness.py."""
 
     def __init__(self, bootstrap: str) -> None:
         self._bootstrap = bootstrap
@@ -138,6 +146,28 @@ class Librdkafka:
             return found
         finally:
             consumer.close()
+
+    # Refused
+
+    def ask_for_group(self, topic: str) -> str:
+        consumer = self.consumer({"group.id": "a-group"})
+        try:
+            consumer.subscribe([topic])
+            received = consumer.poll(ANSWER_S_MAX)
+            assert received is not None, "neither a message nor an error"
+            error = known(received.error())
+            return f"{error.name()}: {error.str()}"
+        finally:
+            consumer.close()
+
+    def ask_for_transactions(self) -> str:
+        writer = self.producer({"transactional.id": "a-transaction"})
+        try:
+            writer.init_transactions(ANSWER_S_MAX)
+        except KafkaException as refused:
+            error: KafkaError = refused.args[0]
+            return f"{error.name()}: {error.str()}"
+        raise AssertionError("transactions were taken")
 
     # Administrator
 

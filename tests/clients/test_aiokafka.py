@@ -11,9 +11,16 @@ import pytest
 from aiokafka import AIOKafkaConsumer, AIOKafkaProducer, ConsumerRecord, TopicPartition
 from aiokafka.admin import AIOKafkaAdminClient, NewPartitions, NewTopic, RecordsToDelete
 from aiokafka.admin.config_resource import ConfigResource, ConfigResourceType
+from aiokafka.errors import KafkaError
 
 from tests.clients.cluster import Cluster
-from tests.clients.contract import AdministratorContract, ReaderContract, SeekerContract, WriterContract
+from tests.clients.contract import (
+    AdministratorContract,
+    ReaderContract,
+    RefusalContract,
+    SeekerContract,
+    WriterContract,
+)
 from tests.clients.witness import (
     ANSWER_S_MAX,
     Beginning,
@@ -31,7 +38,7 @@ T = TypeVar("T")
 
 
 class Aiokafka:
-    """Implements all four ports of witness.py; each call runs a loop of its own."""
+    """Implements all ports of witness.py; each call runs a loop of its own."""
 
     def __init__(self, bootstrap: str) -> None:
         self._bootstrap = bootstrap
@@ -115,6 +122,34 @@ class Aiokafka:
                 await consumer.stop()
 
         return run(read())
+
+    # Refused
+
+    def ask_for_group(self, topic: str) -> str:
+        async def subscribe() -> str:
+            consumer = AIOKafkaConsumer(topic, bootstrap_servers=self._bootstrap, group_id="a-group")
+            try:
+                await consumer.start()
+            except KafkaError as error:
+                return f"{type(error).__name__}: {error}"
+            finally:
+                await consumer.stop()
+            raise AssertionError("the group was taken")
+
+        return run(subscribe())
+
+    def ask_for_transactions(self) -> str:
+        async def begin() -> str:
+            producer = AIOKafkaProducer(bootstrap_servers=self._bootstrap, transactional_id="a-transaction")
+            try:
+                await producer.start()
+            except KafkaError as error:
+                return f"{type(error).__name__}: {error}"
+            finally:
+                await producer.stop()
+            raise AssertionError("transactions were taken")
+
+        return run(begin())
 
     # Administrator
 
@@ -212,7 +247,7 @@ def stored(received: ConsumerRecord[bytes, bytes]) -> Stored:
     return Stored(offset=received.offset, timestamp_ms=received.timestamp, message=message)
 
 
-class TestAiokafka(WriterContract, ReaderContract, SeekerContract, AdministratorContract):
+class TestAiokafka(WriterContract, ReaderContract, SeekerContract, AdministratorContract, RefusalContract):
     CLIENT = "aiokafka"
 
     @pytest.fixture

@@ -12,7 +12,13 @@ from contextlib import contextmanager
 import pytest
 
 from tests.clients.cluster import Cluster
-from tests.clients.contract import AdministratorContract, ReaderContract, SeekerContract, WriterContract
+from tests.clients.contract import (
+    AdministratorContract,
+    ReaderContract,
+    RefusalContract,
+    SeekerContract,
+    WriterContract,
+)
 from tests.clients.deadline import Deadline
 from tests.clients.witness import (
     ANSWER_S_MAX,
@@ -32,10 +38,11 @@ with warnings.catch_warnings():
     from kafka import KafkaAdminClient, KafkaConsumer, KafkaProducer, TopicPartition
     from kafka.admin import ConfigResource, ConfigResourceType
     from kafka.consumer.fetcher import ConsumerRecord
+    from kafka.errors import KafkaError
 
 
 class KafkaPython:
-    """Implements all four ports of witness.py."""
+    """Implements all ports of witness.py."""
 
     def __init__(self, bootstrap: str) -> None:
         self._servers = bootstrap.split(",")
@@ -101,6 +108,26 @@ class KafkaPython:
             yield consumer
         finally:
             consumer.close()
+
+    # Refused
+
+    def ask_for_group(self, topic: str) -> str:
+        consumer = KafkaConsumer(topic, bootstrap_servers=self._servers, group_id="a-group")
+        try:
+            consumer.poll(timeout_ms=int(ANSWER_S_MAX * 1000))
+        except KafkaError as error:
+            return f"{type(error).__name__}: {error}"
+        finally:
+            consumer.close()
+        raise AssertionError("the group was taken")
+
+    def ask_for_transactions(self) -> str:
+        with self._producer(transactional_id="a-transaction") as producer:
+            try:
+                producer.init_transactions()
+            except KafkaError as error:
+                return f"{type(error).__name__}: {error}"
+        raise AssertionError("transactions were taken")
 
     # Administrator
 
@@ -196,7 +223,7 @@ def stored(received: ConsumerRecord) -> Stored:
     return Stored(offset=received.offset, timestamp_ms=received.timestamp, message=message)
 
 
-class TestKafkaPython(WriterContract, ReaderContract, SeekerContract, AdministratorContract):
+class TestKafkaPython(WriterContract, ReaderContract, SeekerContract, AdministratorContract, RefusalContract):
     CLIENT = "kafka-python"
 
     @pytest.fixture

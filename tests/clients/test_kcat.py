@@ -12,8 +12,9 @@ from typing import Final
 
 import pytest
 
+from tests.clients import murmur2
 from tests.clients.cluster import Cluster
-from tests.clients.contract import ReaderContract, WriterContract
+from tests.clients.contract import AT_ONCE_S, KEYS, PARTITIONS, ReaderContract, WriterContract
 from tests.clients.topics import Topics
 from tests.clients.witness import ANSWER_S_MAX, Beginning, Last, Message, Offset, Since, Start, Stored
 
@@ -49,12 +50,10 @@ class Kcat:
             ]
         return offsets
 
-    def place(self, topic: str, keys: Sequence[bytes]) -> list[int]:
-        # Kcat tells where messages went in no certain order, so each is sent alone; a few are enough.
-        return [
-            self._produce(topic, [Message(key=key, value=b"")], ["-X", "partitioner=murmur2_random"])[0][0]
-            for key in keys
-        ]
+    def place(self, topic: str, keys: Sequence[bytes], *, partitioner: str = "murmur2_random") -> list[int]:
+        # Kcat tells where messages went in no certain order, so each is sent alone.
+        alone = [[Message(key=key, value=b"")] for key in keys]
+        return [self._produce(topic, each, ["-X", f"partitioner={partitioner}"])[0][0] for each in alone]
 
     def _produce(
         self, topic: str, messages: Sequence[Message], options: Sequence[str]
@@ -86,6 +85,11 @@ class Kcat:
         finally:
             process.kill()
             process.communicate()
+
+    def ask_for_group(self, topic: str) -> str:
+        argv = ["kcat", "-b", self._bootstrap, "-G", "a-group", topic]
+        done = subprocess.run(argv, capture_output=True, timeout=AT_ONCE_S, check=False)
+        return done.stderr.decode()
 
     def metadata(self) -> str:
         return self._run(["-L", "-J"], b"").stdout.decode()
@@ -152,3 +156,20 @@ class TestKcat(WriterContract, ReaderContract):
         (described,) = [each for each in view["topics"] if each["topic"] == topic]
         assert [len(partition["replicas"]) for partition in described["partitions"]] == [topics.replicas] * 3
         assert {broker["name"] for broker in view["brokers"]} == set(cluster.addresses)
+
+    @pytest.mark.shows("refused at once: consumer groups")
+    def test_a_group_is_refused_with_the_reason(
+        self, client: Kcat, topics: Topics, without_groups: None
+    ) -> None:
+        topic = topics.create()
+
+        said = client.ask_for_group(topic)
+
+        assert "consumer groups are not served" in said
+
+    def test_the_default_partitioner_is_not_javas(self, client: Kcat, topics: Topics) -> None:
+        topic = topics.create(partitions=PARTITIONS)
+
+        placed = client.place(topic, KEYS[:8], partitioner="consistent_random")
+
+        assert placed != [murmur2.partition(key, PARTITIONS) for key in KEYS[:8]]

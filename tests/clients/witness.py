@@ -116,6 +116,18 @@ class Seeker(Protocol):
         ...
 
 
+class Refused(Protocol):
+    """A client that can say why it was refused."""
+
+    def ask_for_group(self, topic: str) -> str:
+        """Subscribes as a member of a consumer group, which must fail; the name of the error and its text."""
+        ...
+
+    def ask_for_transactions(self) -> str:
+        """Sets a transactional producer up, which must fail; the name of the error and its text."""
+        ...
+
+
 class Administrator(Protocol):
     """A client that can administer topics."""
 
