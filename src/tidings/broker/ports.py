@@ -160,6 +160,10 @@ class Liveness(Protocol):
         """Broker ids that answer, this one included."""
         ...
 
+    def listed(self) -> Collection[int]:
+        """Those, and the brokers that answered a short while ago and may be back soon."""
+        ...
+
     def leader_of(self, group: int) -> Leader: ...
 
     def in_sync(self, group: int, replicas: Sequence[int]) -> list[int]:

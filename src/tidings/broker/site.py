@@ -144,3 +144,10 @@ class Site:
         """The registered brokers that answer, by id."""
         alive = self.liveness.alive()
         return [row for broker_id, row in sorted(self.cluster.brokers.items()) if broker_id in alive]
+
+    def listed_brokers(self) -> list[BrokerRow]:
+        """The registered brokers that clients are told of, by id: one that died a moment ago is still among
+        them, because clients that forget a broker also forget, for a second, the partitions they were moving
+        away from it."""
+        listed = self.liveness.listed()
+        return [row for broker_id, row in sorted(self.cluster.brokers.items()) if broker_id in listed]

@@ -12,6 +12,9 @@ from tidings.broker.cluster import METADATA_GROUP
 from tidings.broker.ports import NO_EPOCH, NO_LEADER, Leader
 from tidings.raft.host import RaftHost
 
+# A broker that is gone for so long is no longer named to clients: longer than any restart, far shorter than an outage.
+_LISTED_MS = 60_000
+
 
 class Living:
     """What this broker knows of the others."""
@@ -25,6 +28,7 @@ class Living:
         self._broker_of = broker_of
         self._lag_time_max_ms = lag_time_max_ms
         self._members: dict[int, int] = {}  # member -> broker id, of the peers that are connected
+        self._gone_at_ms: dict[int, int] = {}  # broker id -> when it was last connected
         self._now_ms = 0
 
     @property
@@ -33,6 +37,9 @@ class Living:
 
     def alive(self) -> Collection[int]:
         return {self._broker_id, *self._members.values()}
+
+    def listed(self) -> Collection[int]:
+        return {*self.alive(), *self._gone_at_ms}
 
     def members(self) -> list[int]:
         """The connected peers' members."""
@@ -61,13 +68,20 @@ class Living:
 
     def tick(self, now_ms: int) -> None:
         self._now_ms = now_ms
+        for broker_id, gone_at_ms in list(self._gone_at_ms.items()):
+            if now_ms - gone_at_ms >= _LISTED_MS:
+                del self._gone_at_ms[broker_id]
+                self.changed()
 
     def peer_up(self, member: int, broker_id: int) -> None:
         self._members[member] = broker_id
+        self._gone_at_ms.pop(broker_id, None)
         self.changed()
 
     def peer_down(self, member: int) -> None:
-        if self._members.pop(member, None) is not None:
+        broker_id = self._members.pop(member, None)
+        if broker_id is not None:
+            self._gone_at_ms[broker_id] = self._now_ms
             self.changed()
 
     def changed(self) -> None:

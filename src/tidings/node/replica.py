@@ -55,18 +55,25 @@ class Replica:
     """One partition's replica. Fills the broker room's port ReplicaLog."""
 
     def __init__(
-        self, *, owner: ReplicaOwner, group: Group, title: str, segments: Sequence[SegmentFacts]
+        self,
+        *,
+        owner: ReplicaOwner,
+        group: Group,
+        start: StartState,
+        title: str,
+        segments: Sequence[SegmentFacts],
     ) -> None:
         self.group = group
         self.title = title  # TOPIC-PARTITION, for people
         self.partition: Partition | None = None
         self.log_start_offset = 0
-        self.applied_index = group.commit_index
-        self._applied_offset = group.commit_offset
-        self.written_index = group.commit_index  # the segments hold everything up to here
+        # What was applied is what the start holds; the group may have learnt of more commits already.
+        self.applied_index = start.index
+        self._applied_offset = start.offset
+        self.written_index = start.index  # the segments hold everything up to here
         self.segments = segments
         self._owner = owner
-        self._handed_index = group.commit_index  # jobs that write everything up to here were given out
+        self._handed_index = start.index  # jobs that write everything up to here were given out
         self._was_leader = False
         self._is_resetting = False
 

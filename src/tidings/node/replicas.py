@@ -105,7 +105,7 @@ class Replicas:
         if not begin.has_files:
             owner.store(BeginGroup(group=row.group, start=begin.start, title=title))
         group = begin.add_to(owner.host, now_ms)
-        replica = Replica(owner=self, group=group, title=title, segments=begin.segments)
+        replica = Replica(owner=self, group=group, start=begin.start, title=title, segments=begin.segments)
         self.by_group[row.group] = replica
         replica.start(owner.broker.open_partition(row.group, replica), begin.start)
 

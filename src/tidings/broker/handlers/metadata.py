@@ -1,4 +1,4 @@
-"""Metadata (key 3), versions 0-13: the living brokers, the topics, and who leads which partition.
+"""Metadata (key 3), versions 0-13: the brokers, the topics, and who leads which partition.
 
 The leader told is the newest this broker has heard of, whether or not it holds the partition; while there is
 none, or it does not answer, the partition has LEADER_NOT_AVAILABLE. An unknown topic is created if the client
@@ -41,6 +41,9 @@ CREATION_WAIT_MS = 1_000
 # An election after a killed broker takes some 30 ms; a client that is told no leader asks again after 100 ms
 # or a second.
 FRESHNESS_WAIT_MS = 250
+# Clients ask for all topics or for the few they use; a question of more names would be kept for nothing, and a
+# malicious one would fill the memory.
+KEPT_TOPICS_MAX = 100
 _EMPTY_MEANS_ALL_UNTIL = 0
 _NULL_NAME_SINCE = 12
 
@@ -109,13 +112,14 @@ def _answer(site: Site, version: int, body: MetadataRequest) -> MetadataResponse
     kept = site.answers.get(cluster_version, question)
     if kept is None:
         kept = _make_answer(site, version, body)
-        site.answers.put(cluster_version, question, kept)
+        if asked is None or len(asked) <= KEPT_TOPICS_MAX:
+            site.answers.put(cluster_version, question, kept)
     assert isinstance(kept, MetadataResponse), kept
     return kept
 
 
 def _make_answer(site: Site, version: int, body: MetadataRequest) -> MetadataResponse:
-    rows = site.alive_brokers()
+    rows = site.listed_brokers()
     asks_for_all = body.topics is None or (version <= _EMPTY_MEANS_ALL_UNTIL and not body.topics)
     if asks_for_all:
         topics = [describe_topic(site, row) for row in site.cluster.topics.values()]
