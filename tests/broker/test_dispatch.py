@@ -6,10 +6,8 @@ from __future__ import annotations
 import pytest
 
 from tests.fakes.world import World
-from tidings.broker.dispatch import HANDLERS, LEFT_OUT, refuse, why_refused
+from tidings.broker.dispatch import HANDLERS, LEFT_OUT, why_refused
 from tidings.protocol.apis import API_VERSIONS, ApiKey
-from tidings.protocol.errors import ErrorCode
-from tidings.protocol.messages.api_versions import ApiVersionsResponse
 
 APACHE_KAFKA_KEYS = {*range(94)} - {4, 5, 6, 7, 52, 53, 54, 56, 58, 59, 62, 63, 67, 70, 73, 82, 93}
 
@@ -23,14 +21,6 @@ def test_everything_else_that_kafka_serves_is_left_out_with_a_reason() -> None:
     assert not set(LEFT_OUT) & set(HANDLERS)
 
 
-def test_an_unknown_version_of_api_versions_is_answered_with_the_list() -> None:
-    answer = refuse(ApiKey.API_VERSIONS, 99)
-
-    assert isinstance(answer, ApiVersionsResponse)
-    assert answer.error_code == ErrorCode.UNSUPPORTED_VERSION
-    assert {row.api_key for row in answer.api_keys} == set(HANDLERS)
-
-
 @pytest.mark.parametrize(
     ("api_key", "version", "reason"),
     [
@@ -39,10 +29,7 @@ def test_an_unknown_version_of_api_versions_is_answered_with_the_list() -> None:
         (999, 0, "there is no API with the key 999"),
     ],
 )
-def test_whatever_else_is_not_served_has_no_answer_and_a_reason(
-    api_key: int, version: int, reason: str
-) -> None:
-    assert refuse(api_key, version) is None
+def test_whatever_is_not_served_has_a_reason(api_key: int, version: int, reason: str) -> None:
     assert why_refused(api_key, version) == reason
 
 

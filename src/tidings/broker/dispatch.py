@@ -87,14 +87,8 @@ LEFT_OUT: Mapping[int, str] = MappingProxyType(
 )
 
 
-def refuse(api_key: int, api_version: int) -> Message | None:
-    """What to send for a request that is not served in its version: an ApiVersions answer, to be written in
-    version 0; for any other API None, and the connection is closed."""
-    return api_versions.unsupported_version() if api_key == ApiKey.API_VERSIONS else None
-
-
 def why_refused(api_key: int, api_version: int) -> str:
-    """The reason, for the log event."""
+    """For the log event of a connection that is closed because of a request that is not served."""
     if api_key in API_VERSIONS:
         low, high = API_VERSIONS[api_key]
         return f"{ApiKey(api_key).name} is served in versions {low} to {high}, not in {api_version}"

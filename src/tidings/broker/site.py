@@ -1,5 +1,4 @@
-"""Site: all that a handler can reach on this broker: its options, the metadata, the partitions it holds, and
-the ports.
+"""Site: all that a handler can reach on this broker: options, metadata, the partitions it holds, ports.
 
 The one rule: one object per broker, handed to every handler; whatever outlives a request hangs here and
 nowhere else.

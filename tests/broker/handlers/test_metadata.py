@@ -49,6 +49,18 @@ def test_the_cluster_and_its_living_brokers(world: World) -> None:
     assert brokers == [(1, "host1", 9_091, None), (3, "host3", 9_093, None), (9, "host9", 9_099, "r")]
 
 
+def test_a_broker_that_died_a_moment_ago_is_still_named_and_leads_nothing(world: World) -> None:
+    partition = world.create_topic("t")[0]
+    world.set_leader(partition.group, 2, 5)
+    world.liveness.alive_ids.discard(2)
+    world.liveness.gone_ids.add(2)
+
+    response = ask(world, body_of("t"))
+
+    assert [broker.node_id for broker in response.brokers] == [1, 2, 3]
+    assert response.topics[0].partitions[0].leader_id == -1
+
+
 def test_a_topic_with_its_leaders_and_replicas(world: World) -> None:
     world.create_topic("t", partition_count=2)
 
@@ -161,6 +173,12 @@ def test_the_same_question_gets_the_same_object_until_something_changes(world: W
     assert second is not first
     world.liveness.changed()
     assert ask(world, body_of("t")) is not second
+
+
+def test_an_answer_to_many_names_is_not_kept(world: World) -> None:
+    names = [f"t{number}" for number in range(101)]
+
+    assert ask(world, body_of(*names)) is not ask(world, body_of(*names))
 
 
 # Topics made on first use

@@ -4,11 +4,11 @@ The leader told is the newest this broker has heard of, whether or not it holds 
 none, or it does not answer, the partition has LEADER_NOT_AVAILABLE. An unknown topic is created if the client
 asks for that (by default it does) and `auto_create_topics` allows it; the answer then waits a moment, so that
 the client need not ask again. Answers are kept until the cluster changes: they must not be changed by who
-gets them. Left out: access lists (whoever asks for authorized operations is told all of them), listeners
-other than the one.
+gets them.
+Left out: access lists (whoever asks for authorized operations is told all of them), listeners other than the
+one.
 The one rule: an answer is made of what this broker knows; only whether the leaders asked for still live is
-made sure of first (port Freshness), for a bounded time. Tests:
-tests/broker/handlers/test_metadata.py
+made sure of first (port Freshness), for a bounded time. Tests: tests/broker/handlers/test_metadata.py
 """
 
 from __future__ import annotations
