@@ -68,11 +68,13 @@ class SteadyWriter:
         self._thread.start()
         return self
 
-    def __exit__(self, *_: object) -> None:
+    def __exit__(self, error_type: type[BaseException] | None, *_: object) -> None:
         self._ended.set()
         self._thread.join()
-        if self._producer.flush(ANSWER_S_MAX):
-            raise LoadError("the running producer's last messages were never acknowledged")
+        if error_type is not None:
+            return  # that error is the one to tell of
+        if unanswered := self._producer.flush(ANSWER_S_MAX):
+            raise LoadError(f"{unanswered} of the running producer's messages were never acknowledged")
 
     def wait_for_message_sent_after(self, moment_s: float, *, seconds_max: float) -> float:
         """When the first acknowledgement of a message sent after `moment_s` came, on perf_counter's scale."""

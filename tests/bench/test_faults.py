@@ -79,3 +79,8 @@ def test_a_refused_message_is_no_acknowledgement() -> None:
 def test_messages_without_an_answer_at_the_end_are_an_error() -> None:
     with pytest.raises(LoadError, match="never acknowledged"), SteadyWriter(ScriptedProducer(), "topic"):
         pass
+
+
+def test_what_went_wrong_first_is_what_is_told() -> None:
+    with pytest.raises(RuntimeError, match="first"), SteadyWriter(ScriptedProducer(), "topic"):
+        raise RuntimeError("first")
