@@ -41,8 +41,8 @@ CREATION_WAIT_MS = 1_000
 # An election after a killed broker takes some 30 ms; a client that is told no leader asks again after 100 ms
 # or a second.
 FRESHNESS_WAIT_MS = 250
-# Clients ask for all topics or for the few they use; a question of more names would be kept for nothing, and a
-# malicious one would fill the memory.
+# Clients ask for all topics or for the few they use; a question of more names would be kept for nothing, and
+# a malicious one would fill the memory.
 KEPT_TOPICS_MAX = 100
 _EMPTY_MEANS_ALL_UNTIL = 0
 _NULL_NAME_SINCE = 12
