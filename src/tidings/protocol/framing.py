@@ -101,6 +101,12 @@ class FrameSplitter:
         self._missing_bytes = 0  # of the frame being gathered; 0 when there is none
         self._chunks: list[bytes] = []
         self._small_chunks = bytearray()  # stand after `_chunks`
+        self.begun_bytes = 0  # length of the frame being gathered; 0 when there is none
+
+    @property
+    def missing_bytes(self) -> int:
+        """What the frame being gathered still lacks."""
+        return self._missing_bytes
 
     def feed(self, chunk: bytes) -> list[bytes]:
         """The frames that `chunk` completes, without their lengths. After ProtocolError the connection is
@@ -124,7 +130,7 @@ class FrameSplitter:
             position += _LENGTH_BYTES
             end = position + frame_bytes
             if end > chunk_bytes:
-                self._missing_bytes = frame_bytes
+                self._missing_bytes = self.begun_bytes = frame_bytes
                 self._keep(chunk[position:])
                 return frames
             frames.append(chunk[position:end])
@@ -145,7 +151,7 @@ class FrameSplitter:
         self._chunks.append(last)
         frame = b"".join(self._chunks)
         self._chunks = []
-        self._missing_bytes = 0
+        self._missing_bytes = self.begun_bytes = 0
         return frame
 
     def _gather_small_chunks(self) -> None:

@@ -95,6 +95,13 @@ class ClientConnection(asyncio.Protocol):
         self._slow_since_ms = 0
         self._slow_bytes = 0
         self._is_closed = False
+        # A begun frame's whole length is counted before the rest of it is read, so that begun frames can all
+        # be ended.
+        self._counted_bytes = 0
+        self._unsent_counted_bytes = 0
+        self._is_admitted = True
+        self._begun_missing_bytes = 0
+        self._begun_since_ms = 0
 
     # -- what the loop calls
 
@@ -117,6 +124,9 @@ class ClientConnection(asyncio.Protocol):
             return
         if frames:
             self._frames.extend(frames)
+        if self._splitter.begun_bytes != self._counted_bytes:
+            self._admit()
+        if frames:
             self.proceed()
 
     def pause_writing(self) -> None:
@@ -127,6 +137,7 @@ class ClientConnection(asyncio.Protocol):
 
     def resume_writing(self) -> None:
         self._is_slow = False
+        self._count_unsent()
         self.proceed()
 
     def connection_lost(self, exc: Exception | None) -> None:
@@ -137,16 +148,20 @@ class ClientConnection(asyncio.Protocol):
         self._slots.clear()
         self._frames.clear()
         self._output.clear()
+        self._owner.buffered_bytes -= self._counted_bytes + self._unsent_counted_bytes
+        self._counted_bytes = self._unsent_counted_bytes = 0
         self._owner.closed(self)
 
     # -- what the owner calls
 
     def proceed(self) -> None:
         """Begin as many of the arrived requests as are allowed now."""
+        if not self._is_admitted:
+            self._admit()
         frames = self._frames
         while frames and not self._is_slow and len(self._slots) < self._in_flight_max and not self._is_closed:
-            if self._owner.buffered_bytes > self._owner.config.memory_bytes_max and self._slots:
-                break
+            if self._owner.buffered_bytes > self._owner.config.memory_bytes_max:
+                break  # every byte counted there has a deadline, so there will be room again
             self._begin(frames.popleft())
         self._hold_or_read()
 
@@ -156,10 +171,12 @@ class ClientConnection(asyncio.Protocol):
         transport = self._transport
         if output and transport is not None and not self._is_closed and not transport.is_closing():
             transport.writelines(output)
+            self._count_unsent()
 
     def check_progress(self, now_ms: int) -> None:
         """Close a client that has taken none of its answers for too long, or that has said nothing for
         longer."""
+        self._count_unsent()
         if self._is_closed:
             if self._transport is not None:
                 self._transport.abort()
@@ -169,8 +186,19 @@ class ClientConnection(asyncio.Protocol):
                 self._slow_since_ms, self._slow_bytes = now_ms, unsent_bytes
             elif now_ms - self._slow_since_ms > self._owner.config.slow_reader_ms_max:
                 self.close(f"took no byte of {unsent_bytes} for {now_ms - self._slow_since_ms} ms")
+        elif self._counted_bytes and self._is_reading:
+            self._check_begun(now_ms)
         elif not self._slots and now_ms - self.last_active_ms > self._owner.config.connection_idle_ms_max:
             self.close("")
+
+    def _check_begun(self, now_ms: int) -> None:
+        """A frame that is begun holds memory that others may wait for: it has to make progress."""
+        missing_bytes = self._splitter.missing_bytes
+        if missing_bytes < self._begun_missing_bytes:
+            self._begun_since_ms, self._begun_missing_bytes = now_ms, missing_bytes
+        elif now_ms - self._begun_since_ms > self._owner.config.slow_reader_ms_max:
+            waited_ms = now_ms - self._begun_since_ms
+            self.close(f"sent no byte of the {missing_bytes} that its request lacks for {waited_ms} ms")
 
     def close(self, reason: str) -> None:
         """Close at once. A reason makes an event of it; an idle connection is closed without one."""
@@ -251,11 +279,29 @@ class ClientConnection(asyncio.Protocol):
         if moved:
             owner.has_output(self)
 
+    def _admit(self) -> None:
+        """A frame was begun, or ended: count its length, or wait until the broker's memory has room for
+        it."""
+        owner = self._owner
+        wanted_bytes = self._splitter.begun_bytes
+        owner.buffered_bytes -= self._counted_bytes
+        self._counted_bytes = 0
+        self._is_admitted = owner.buffered_bytes + wanted_bytes <= owner.config.memory_bytes_max
+        if self._is_admitted:
+            owner.buffered_bytes += wanted_bytes
+            self._counted_bytes = wanted_bytes
+        self._begun_since_ms = owner.now_ms()
+        self._begun_missing_bytes = self._splitter.missing_bytes
+        if not self._is_admitted or not self._is_reading:
+            self._hold_or_read()
+
     def _hold_or_read(self) -> None:
-        """Read from the socket only while a request could be begun."""
+        """Read from the socket only while a request could be begun, or the one begun be ended."""
         if self._transport is None or self._is_closed:
             return
-        is_hungry = self._owner.buffered_bytes > self._owner.config.memory_bytes_max
+        is_hungry = not self._is_admitted or (
+            not self._counted_bytes and self._owner.buffered_bytes > self._owner.config.memory_bytes_max
+        )
         may_read = not self._frames and not self._is_slow and not is_hungry
         if is_hungry:
             self._owner.starved(self)
@@ -265,6 +311,12 @@ class ClientConnection(asyncio.Protocol):
                 self._transport.resume_reading()
             else:
                 self._transport.pause_reading()
+
+    def _count_unsent(self) -> None:
+        """Answers that the client has not taken count like requests."""
+        unsent_bytes = 0 if self._is_closed else self._unsent_bytes()
+        self._owner.buffered_bytes += unsent_bytes - self._unsent_counted_bytes
+        self._unsent_counted_bytes = unsent_bytes
 
     def _unsent_bytes(self) -> int:
         return 0 if self._transport is None else self._transport.get_write_buffer_size()
