@@ -88,17 +88,18 @@ def follows_announced_leader(group: GroupState, now_ms: int) -> bool:
 
 
 def can_stand(group: GroupState) -> bool:
-    """Only a voter whose log is all that it ever acknowledged, or as new as that must be, may lead."""
+    """Only a voter whose log is all that it ever acknowledged, or as new as that must be, may lead. One that was
+    removed stands too: the others may not know of it yet, and need its log (Raft dissertation 4.2.2)."""
     if group.damaged or group.installing or group.doubtful:
         return False
-    # A voter whose removal is not committed yet may hold the only log that can win (Raft dissertation 4.2.2).
-    if not group.is_voter and group.member not in group.membership_at(group.commit_index).voters:
+    if not group.members.has_voted(group.member):
         return False
     return group.doubt is None or own_position(group) >= group.doubt.floor
 
 
 def campaign(group: GroupState, now_ms: int) -> None:
     """Ask the voters whether they would vote; a single voter need not ask."""
+    group.campaign_at_ms = None
     if not can_stand(group):
         wait_for_leader(group, now_ms)
     elif group.membership.voters == (group.member,):

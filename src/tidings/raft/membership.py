@@ -50,6 +50,10 @@ class MembershipHistory:
             self._memberships.pop()
         return len(self._indexes) < before
 
+    def has_voted(self, member: int) -> bool:
+        """Whether a member is a voter, or was one as far as this history goes back."""
+        return any(member in membership.voters for membership in self._memberships)
+
     def at(self, index: int) -> Membership:
         """The membership as of an entry; the oldest one known for entries before the history."""
         for place in range(len(self._indexes) - 1, 0, -1):

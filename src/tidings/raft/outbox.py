@@ -151,7 +151,6 @@ class Outbox:
         self.reads = [read for read in self.reads if read.group != group]
         self.starts_wanted = [wanted for wanted in self.starts_wanted if wanted.group != group]
         self.starts_installed = [installed for installed in self.starts_installed if installed.group != group]
-        self.reads_confirmed = [read for read in self.reads_confirmed if read.group != group]
         for flush, messages in list(self._waiting.items()):
             kept = [message for message in messages if message.group != group]
             if kept:

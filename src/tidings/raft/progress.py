@@ -82,9 +82,8 @@ class Progress:
         self.goal_ms = 0
 
     def probe(self) -> None:
-        """Start over from what is known to be there: what was sent may be lost."""
+        """What was sent may be lost: ask whether it is there. A refusal says how far to go back."""
         self.state = ProgressState.PROBE
-        self.next_index = self.match_index + 1
         self.is_waiting = False
         self.read_failed = False
         self.sent_commit = 0

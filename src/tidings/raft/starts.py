@@ -87,6 +87,7 @@ def on_install_reply(group: GroupState, reply: InstallReply, now_ms: int) -> Non
     if reply.installed:
         follower.match_index = max(follower.match_index, reply.start_index)
         follower.probe()
+        follower.next_index = follower.match_index + 1
         return
     follower.unanswered_since_ms = None
     follower.is_waiting = False
