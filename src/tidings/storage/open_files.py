@@ -65,6 +65,11 @@ class OpenFiles:
         while self._open:
             self._close_oldest()
 
+    def abandon(self) -> None:
+        """Close all without a sync, as a crash would: for an owner that recovers what was not synced."""
+        self._unsynced.clear()
+        self.close()
+
     def _get(self, path: str, *, create: bool) -> File:
         if self._discarded:
             self.trim()

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 from tidings.raft.entries import Entry, HardState, Membership, StartState
 from tidings.storage.checkpoint import Checkpoint, LogStart, read_checkpoint
-from tidings.storage.errors import Damaged
+from tidings.storage.errors import Damaged, DiskFailed
 from tidings.storage.files import Files
 from tidings.storage.segment_check import check_segments
 from tidings.storage.wal_format import HeldFile, LastEntry, Mark, WalStart
@@ -75,8 +75,14 @@ def group_folder(folder: str, group: int) -> str:
 
 
 def recover(files: Files, folder: str, *, salt: bytes) -> Recovered:
-    """Read the checkpoints, then the write-ahead log. Raises FormatTooNew; OSError where a file cannot be
-    synced."""
+    """Read the checkpoints, then the write-ahead log. Raises FormatTooNew, or DiskFailed."""
+    try:
+        return _recover(files, folder, salt)
+    except OSError as error:
+        raise DiskFailed(f"reading {folder} failed: {error}") from error
+
+
+def _recover(files: Files, folder: str, salt: bytes) -> Recovered:
     checkpoints, damaged = _read_checkpoints(files, folder)
     tails = WalTails(
         {

@@ -192,7 +192,8 @@ class SegmentStore:
     def remove(self) -> None:
         """The group was removed from this broker by a committed command: nothing of it is kept."""
         state = self._published.state
-        self._published.state = LogState(state.generation + 1, state.start, ())
+        end = LogStart(index=state.next_index - 1, term=state.last_term, offset=state.next_offset)
+        self._published.state = LogState(state.generation + 1, end, ())
         self._damaged = "the group was removed"
         self._unsynced.clear()
         with _disk_errors(f"removing {self._folder}"):
