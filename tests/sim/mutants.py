@@ -1,6 +1,8 @@
-"""Known bugs of Raft implementations, planted one at a time: the simulator must find each, or it needs mending.
+"""Known bugs of Raft implementations, planted one at a time: the simulator must find each, or it needs
+mending.
 
-Rule: a mutant changes the parts that machines are made of (`Parts`) in one way, and says in one line what it forgets.
+Rule: a mutant changes the parts that machines are made of (`Parts`) in one way, and says in one line what
+it forgets.
 """
 
 from collections.abc import Callable
@@ -222,7 +224,7 @@ class MembershipBeforeOwnTerm(Replica):
 
 
 class TailForgotten(Replica):
-    """A new leader recognises retries of what is committed only, not of what stands uncommitted in its log."""
+    """A new leader recognises retries of what is committed only, not of what is uncommitted in its log."""
 
     def role_changed(self) -> None:
         super().role_changed()

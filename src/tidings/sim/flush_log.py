@@ -206,12 +206,15 @@ class FlushLog:
 
     def drop_other_logs(self, group: int, image: GroupImage) -> None:
         """Recovery writes down what it chose: a START that came to nothing would hide later entries."""
+        marker = image.start_marker
         logged = self._entries_of(group)
-        if all(entry.kind != EntryKind.START or entry is image.start_marker for entry in logged):
+        if all(entry.kind != EntryKind.START for entry in logged) and marker is None:
             return
         kept = {id(entry) for entry in self._entries_since_start(group, image)}
-        if self._holds(image.start_marker):
-            kept.add(id(image.start_marker))
+        if self._holds(marker):
+            kept.add(id(marker))
+        else:
+            image.start_marker = None  # lost before it was durable: what the log holds is older than the checkpoint
         self._flushes = [
             _with_entries(flush, [(o, e) for o, e in flush.entries if o != group or id(e) in kept])
             for flush in self._flushes
