@@ -175,18 +175,23 @@ def _say(words: str) -> None:
 
 
 def _interrupted(signal_number: int, frame: FrameType | None) -> None:
+    """The first signal stops everything; a second one must not stop the stopping, which has its own limit."""
+    for number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, signal.SIG_IGN)
+    _say("interrupted: stopping what was started")
     raise KeyboardInterrupt
 
 
 def main() -> int:
     task = task_of(sys.argv[1:])
-    signal.signal(signal.SIGTERM, _interrupted)
+    for number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, _interrupted)
     results = Results()
     exit_code = 0
     try:
         measure(task, makers(task.plan.cache), results)
     except KeyboardInterrupt:
-        _say("interrupted: everything is stopped; the table shows what was measured until now")
+        _say("all is stopped; the table shows what was measured until now")
         exit_code = 130
     report(task, results)
     return exit_code
