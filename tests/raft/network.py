@@ -78,6 +78,20 @@ class Network:
         self.unwritten[member] = []
         self.under_way = [message for message in self.under_way if message.receiver != member]
 
+    def crash_noticed(self, member: int) -> None:
+        """The process is gone, and every other host has its connection reset."""
+        self.crash(member)
+        for other, host in self.hosts.items():
+            if other not in self.dead:
+                host.member_down(member, self.now_ms)
+
+    def connect(self, member: int) -> None:
+        """The member and all others have new connections."""
+        for other, host in self.hosts.items():
+            if other not in self.dead and other != member:
+                host.member_up(member, self.now_ms)
+                self.hosts[member].member_up(other, self.now_ms)
+
     def restart(self, member: int, *, doubtful: bool = False, damaged: bool = False) -> RaftHost:
         host = self.start(member)
         disk = self.disks[member]
@@ -93,6 +107,7 @@ class Network:
                 damaged=damaged,
                 now_ms=self.now_ms,
             )
+        self.connect(member)
         return host
 
     def isolate(self, *members: int) -> None:
@@ -155,11 +170,8 @@ class Network:
 
     def committed(self, member: int, group: int = GROUP) -> list[bytes]:
         replica = self.group(member, group)
-        return [
-            entry.payload
-            for entry in replica.log.entries_from(replica.log.window_first)
-            if entry.kind == EntryKind.RECORDS and entry.index <= replica.commit_index
-        ]
+        entries = replica.log.entries_between(replica.log.window_first, replica.commit_index)
+        return [entry.payload for entry in entries if entry.kind == EntryKind.RECORDS]
 
     # -- movement
 
@@ -204,6 +216,9 @@ class Network:
         for message in due:
             self.deliver(message)
 
+    def sent_by(self, member: int, kind: type[Message]) -> list[Message]:
+        return [message for message in self.sent if message.sender == member and type(message) is kind]
+
     def settle(self, rounds_max: int = 200) -> None:
         """Deliver, flush and write until nothing is left; members with slow disks keep their flushes."""
         for _ in range(rounds_max):
@@ -217,6 +232,18 @@ class Network:
                 self.write(member)
             self.deliver_all()
         raise AssertionError(f"still moving after {rounds_max} rounds: {self.under_way[:5]}")
+
+    def move_once(self) -> bool:
+        """One turn of everybody: send, write, receive. False if there was nothing to do."""
+        self.collect()
+        idle = self.slow_disks | self.dead
+        writable = [member for member in self.hosts if member not in idle and self.unwritten[member]]
+        if not self.under_way and not writable:
+            return False
+        for member in writable:
+            self.write(member)
+        self.deliver_all()
+        return True
 
     def tick(self) -> None:
         for member, host in self.hosts.items():
