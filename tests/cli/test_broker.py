@@ -41,6 +41,7 @@ def test_flags_are_options(here: Path) -> None:
         fake,
         *("--id", "2", "--data", "d", "--kafka", "127.0.0.1:9093", "--peer", "[::1]:19093"),
         *("--join", "a:1,b:2", "--advertise", "me:9093", "--rack", "east", "--secret-file", "s"),
+        *("--advertise-peer", "me:19093"),
         *("--set", "segment_bytes=65536", "--ready-fd", "1", "--parent-fd", "0"),
     )
 
@@ -51,6 +52,7 @@ def test_flags_are_options(here: Path) -> None:
     assert (config.peer_host, config.peer_port) == ("::1", 19093)
     assert config.join == ("a:1", "b:2")
     assert (config.advertise, config.rack, config.secret_file) == ("me:9093", "east", here / "s")
+    assert config.advertise_peer == "me:19093"
     assert config.segment_bytes == 65536
     assert config.replace is False
     assert fake.descriptors == [(1, 0)]

@@ -93,7 +93,8 @@ def test_anything_else_can_be_reached_from_elsewhere(host: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("option", "value"), [("join", ("a:1", "b")), ("advertise", "here"), ("advertise", "here:99999")]
+    ("option", "value"),
+    [("join", ("a:1", "b")), ("advertise", "here"), ("advertise", "here:99999"), ("advertise_peer", "there")],
 )
 def test_an_address_that_is_none_is_refused(option: str, value: object) -> None:
     with pytest.raises(OptionError) as caught:

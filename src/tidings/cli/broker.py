@@ -25,6 +25,7 @@ from tidings.config.exits import Exit
 @click.option("--peer", type=address, metavar="HOST:PORT", help="Where the other brokers connect.")
 @click.option("--join", metavar="HOST:PORT,...", help="Peer addresses of the brokers that form the cluster.")
 @click.option("--advertise", metavar="HOST:PORT", help="Address told to clients, if it is another.")
+@click.option("--advertise-peer", metavar="HOST:PORT", help="Address told to other brokers, as in --join.")
 @click.option("--rack", metavar="R", help="Place of this broker; replicas are spread over racks.")
 @click.option("--secret-file", type=click.Path(path_type=Path, dir_okay=False), help="The cluster's secret.")
 @click.option("--insecure-network", is_flag=True, default=None, help="Let other machines in, unsecured.")
@@ -41,6 +42,7 @@ def broker(
     peer: Address | None,
     join: str | None,
     advertise: str | None,
+    advertise_peer: str | None,
     rack: str | None,
     secret_file: Path | None,
     insecure_network: bool | None,
@@ -67,6 +69,7 @@ def broker(
         "peer_port": peer and peer.port,
         "join": join,
         "advertise": advertise,
+        "advertise_peer": advertise_peer,
         "rack": rack,
         "secret_file": secret_file and secret_file.absolute(),
         "insecure_network": insecure_network,

@@ -104,6 +104,9 @@ class Config:
     peer_host: str = option("127.0.0.1", "broker", "where the other brokers reach this one")
     peer_port: int = port(19_092, "broker", "Kafka's port + 10000; 0 takes a free one")
     advertise: str = option("", "broker", "HOST:PORT told to clients; empty: the address listened on")
+    advertise_peer: str = option(
+        "", "broker", "HOST:PORT told to other brokers, as --join names it; empty: the address listened on"
+    )
     rack: str = option("", "broker", "place of the broker: replicas are spread over racks")
     join: tuple[str, ...] = texts("broker", "peer HOST:PORT of the brokers that form the cluster")
     secret_file: Path | None = path("broker", "what brokers of one cluster know each other by")  # noqa: RUF009 - the call makes the field
@@ -262,8 +265,12 @@ def _check_together(config: Config) -> None:
             f"{config.kafka_host} can be reached from other machines, and the listener cannot be secured yet",
             hint="add --insecure-network if everyone who can reach it may read and write everything",
         )
-    for name, texts in (("join", config.join), ("advertise", tuple(filter(None, [config.advertise])))):
-        for text in texts:
+    for name, addresses in (
+        ("join", config.join),
+        ("advertise", (config.advertise,)),
+        ("advertise_peer", (config.advertise_peer,)),
+    ):
+        for text in filter(None, addresses):
             try:
                 Address.parse(text)
             except ValueError as error:
