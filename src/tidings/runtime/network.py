@@ -45,9 +45,12 @@ class PeerNetwork:
         self._own: Address | None = None
 
     async def listen(self) -> Address:
+        """Listen, and return the address by which the other brokers know this one."""
         address = Address(self._config.peer_host, self._config.peer_port)
         self._server = await transports.listen(self._accept, address, starts_serving=True)
-        self._own = Address(address.host, transports.bound_port(self._server))
+        bound = Address(address.host, transports.bound_port(self._server))
+        told = self._config.advertise_peer
+        self._own = Address.parse(told) if told else bound
         return self._own
 
     def dial(self, addresses: Iterable[Address]) -> None:
