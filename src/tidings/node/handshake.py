@@ -24,6 +24,8 @@ import json
 import struct
 from dataclasses import asdict, dataclass
 
+from tidings.config.address import Address
+
 MAGIC = b"TDPR"
 PEER_FORMAT = (
     1  # raised whenever a peer frame changes; a newer peer is refused, so the older side is upgraded first
@@ -71,13 +73,23 @@ class Hello:
                 broker_id=int(fields["broker_id"]),
                 directory=bytes.fromhex(fields["directory"]).hex(),
                 seeds=tuple(map(str, fields["seeds"])),
-                peer=str(fields["peer"]),
-                kafka=str(fields["kafka"]),
+                peer=str(Address.parse(fields["peer"])),
+                kafka=str(Address.parse(fields["kafka"])),
                 rack=str(fields["rack"]),
                 founders=tuple((int(broker_id), int(member)) for broker_id, member in fields["founders"]),
             )
-        except (ValueError, KeyError, TypeError) as error:
+        except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
             raise HandshakeError(f"the peer's hello cannot be read: {error!r}") from error
+
+
+def check_cluster(own: Hello, peer: Hello) -> None:
+    """Two brokers that belong to different clusters have nothing to say to each other, whatever secret they
+    share."""
+    if not own.is_blank and not peer.is_blank and own.cluster_id != peer.cluster_id:
+        raise HandshakeError(
+            f"broker {peer.broker_id} at {peer.peer} belongs to the cluster {peer.cluster_id}, "
+            f"this one to {own.cluster_id}"
+        )
 
 
 def member_of(directory: str) -> int:

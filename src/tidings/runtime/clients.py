@@ -36,6 +36,7 @@ class Clients:
     ) -> None:
         self.config = config
         self.buffered_bytes = 0
+        self.is_paused = False
         self.now_ms = now_ms
         self.request = handle
         self._log = log
@@ -66,9 +67,17 @@ class Clients:
             connection.write_output()
             connection.proceed()
         if self._starved and self.buffered_bytes <= self.config.memory_bytes_max:
-            starved, self._starved = self._starved, {}
-            for connection in starved:
-                connection.proceed()
+            self._feed_starved()
+
+    def pause(self) -> None:
+        """Read nothing and begin no request until `resume`."""
+        self.is_paused = True
+        for connection in self._connections:
+            connection.proceed()
+
+    def resume(self) -> None:
+        self.is_paused = False
+        self._feed_starved()
 
     async def close(self) -> None:
         if self._sweep is not None:
@@ -138,7 +147,13 @@ class Clients:
         self._sweep = asyncio.get_running_loop().call_later(_SWEEP_S, self._look_for_idle)
 
     def _look_for_idle(self) -> None:
-        now_ms = self.now_ms()
-        for connection in list(self._connections):
-            connection.check_progress(now_ms)
         self._schedule_sweep()
+        if not self.is_paused:
+            now_ms = self.now_ms()
+            for connection in list(self._connections):
+                connection.check_progress(now_ms)
+
+    def _feed_starved(self) -> None:
+        starved, self._starved = self._starved, {}
+        for connection in starved:
+            connection.proceed()

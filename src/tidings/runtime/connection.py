@@ -32,6 +32,7 @@ class ConnectionOwner(Protocol):
 
     config: Config
     buffered_bytes: int  # of all connections: requests being handled and answers not yet taken
+    is_paused: bool  # the whole broker stands still
 
     def now_ms(self) -> int: ...
     def opened(self, connection: ClientConnection) -> bool: ...
@@ -113,6 +114,8 @@ class ClientConnection(asyncio.Protocol):
         if not self._owner.opened(self):
             self._is_closed = True
             transport.abort()
+        elif self._owner.is_paused:
+            self._hold_or_read()
 
     def data_received(self, data: bytes) -> None:
         if self._is_closed:
@@ -160,7 +163,7 @@ class ClientConnection(asyncio.Protocol):
             self._admit()
         frames = self._frames
         while frames and not self._is_slow and len(self._slots) < self._in_flight_max and not self._is_closed:
-            if self._owner.buffered_bytes > self._owner.config.memory_bytes_max:
+            if self._owner.is_paused or self._owner.buffered_bytes > self._owner.config.memory_bytes_max:
                 break  # every byte counted there has a deadline, so there will be room again
             self._begin(frames.popleft())
         self._hold_or_read()
@@ -299,12 +302,12 @@ class ClientConnection(asyncio.Protocol):
         """Read from the socket only while a request could be begun, or the one begun be ended."""
         if self._transport is None or self._is_closed:
             return
-        is_hungry = not self._is_admitted or (
-            not self._counted_bytes and self._owner.buffered_bytes > self._owner.config.memory_bytes_max
-        )
+        owner = self._owner
+        is_short = owner.buffered_bytes > owner.config.memory_bytes_max and not self._counted_bytes
+        is_hungry = owner.is_paused or not self._is_admitted or is_short
         may_read = not self._frames and not self._is_slow and not is_hungry
         if is_hungry:
-            self._owner.starved(self)
+            owner.starved(self)
         if may_read != self._is_reading:
             self._is_reading = may_read
             if may_read:

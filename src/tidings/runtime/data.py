@@ -48,6 +48,12 @@ class OpenedData:
     damage: str | None
     damaged_groups: dict[int, str]
 
+    def close(self) -> None:
+        """Where no threads came to own it."""
+        self.wal.close()
+        self.files.written.abandon()
+        self.files.read.abandon()
+
 
 class DataFolder:
     """One broker's folder, locked."""
@@ -129,7 +135,9 @@ class DataFolder:
             torn=recovered.torn,
             damage=recovered.damage,
             damaged_groups={
-                number: group.damaged for number, group in recovered.groups.items() if group.damaged is not None
+                number: group.damaged
+                for number, group in recovered.groups.items()
+                if group.damaged is not None
             },
         )
 

@@ -27,6 +27,7 @@ class DiskThread:
     def __init__(self, loop: asyncio.AbstractEventLoop, name: str) -> None:
         self._loop = loop
         self._calls: SimpleQueue[_Call | None] = SimpleQueue()
+        self._is_ending = False
         self._thread = threading.Thread(target=self._run, name=name, daemon=True)
         self._thread.start()
 
@@ -38,13 +39,16 @@ class DiskThread:
     ) -> None:
         self._calls.put(_Call(function, arguments, then))
 
-    def close(self) -> None:
-        """Ends the thread after what was submitted, and waits for it."""
+    def end(self) -> None:
+        """Have the thread end after the call that it is at: what has not begun never does."""
+        self._is_ending = True
         self._calls.put(None)
+
+    def join(self) -> None:
         self._thread.join()
 
     def _run(self) -> None:
-        while (call := self._calls.get()) is not None:
+        while (call := self._calls.get()) is not None and not self._is_ending:
             result, failure = None, None
             try:
                 result = call.function(*call.arguments)
@@ -53,4 +57,4 @@ class DiskThread:
             try:
                 self._loop.call_soon_threadsafe(call.then, result, failure)
             except RuntimeError:
-                return  # the loop is closed: the broker was killed, nobody waits for the outcome
+                return  # the loop is closed: nobody waits for the outcome

@@ -11,6 +11,7 @@ from typing import Any, TextIO
 
 from tidings.config.options import Config
 from tidings.runtime.data import DataFolder
+from tidings.runtime.process import exit_of
 from tidings.runtime.server import BrokerServer, BrokerStopped
 from tidings.storage.errors import StorageError
 from tidings.telemetry.events import open_log
@@ -21,25 +22,24 @@ class EmbeddedBroker:
 
     def __init__(self, config: Config, *, secret: bytes, events: TextIO) -> None:
         self.config = config
-        self.failure: str | None = None  # why it ended by itself, if it did
+        self.failure: BrokerStopped | None = None  # why it ended by itself, if it did
         self._secret = secret
         self._log = open_log(config, events).bind(broker=config.broker_id)
         self._server: BrokerServer | None = None
-        self._watch: asyncio.Task[None] | None = None
-
-    @property
-    def is_running(self) -> bool:
-        return self._server is not None
 
     async def start(self) -> None:
-        """Returns when it serves. Raises BrokerStopped or StorageError, and then nothing runs."""
+        """Returns when it serves. Raises BrokerStopped, and then nothing of it runs."""
         assert self._server is None, self.config.broker_id
+        self.failure = None
         loop = asyncio.get_running_loop()
-        data = await loop.run_in_executor(None, DataFolder.take, self.config)
-        server = self._server = BrokerServer(self.config, data, self._secret, self._log)
-        self._watch = loop.create_task(self._clean_up_after(server))
         try:
+            data = await loop.run_in_executor(None, DataFolder.take, self.config)
+            server = self._server = BrokerServer(self.config, data, self._secret, self._log)
+            server.stopped.add_done_callback(self._ended)
             await server.start()
+        except (StorageError, OSError) as error:
+            await self.kill()
+            raise BrokerStopped(exit_of(error), str(error)) from error
         except BaseException:
             await self.kill()
             raise
@@ -47,8 +47,6 @@ class EmbeddedBroker:
     async def kill(self) -> None:
         """End it as a killed process ends: nothing more is answered, sent or begun to be written."""
         server, self._server = self._server, None
-        if self._watch is not None:
-            self._watch.cancel()
         if server is not None:
             await server.kill()
 
@@ -65,8 +63,7 @@ class EmbeddedBroker:
         if self._server is not None:
             self._server.failed(context)
 
-    async def _clean_up_after(self, server: BrokerServer) -> None:
-        stopped: BrokerStopped = await asyncio.shield(server.stopped)
-        self.failure = stopped.reason
-        self._server = None
-        await server.kill()
+    def _ended(self, stopped: asyncio.Future[BrokerStopped]) -> None:
+        """It ended by itself, with its connections closed. What else it holds goes with `kill`."""
+        if not stopped.cancelled():
+            self.failure = stopped.result()

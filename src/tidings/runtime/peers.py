@@ -13,6 +13,7 @@ import asyncio
 import os
 import struct
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Protocol, cast
 
 from tidings.config.address import Address
@@ -23,22 +24,27 @@ from tidings.protocol.framing import FrameSplitter
 from tidings.runtime import transport as transports
 
 _LENGTH = struct.Struct(">I")
+# A link that holds so many times the bytes at which no more appends are made for it drops what still comes.
+_OVERFULL = 2
 
 
 class PeerOwner(Protocol):
     """What a broker does with its peers' connections."""
 
     def own_hello(self) -> Hello: ...
-    def peer_seen(self, hello: Hello) -> None: ...
-    def peer_up(self, link: PeerLink, hello: Hello) -> None: ...
-    def peer_down(self, hello: Hello, *, refused: bool) -> None: ...
+    async def running(self) -> None: ...
+    def may_link(self, address: Address, hello: Hello) -> bool: ...
+    def peer_up(self, link: PeerLink, hello: Hello) -> bool: ...
+    def peer_down(self, hello: Hello) -> None: ...
+    def peer_gone(self, hello: Hello) -> None: ...
+    def peer_writable(self, hello: Hello) -> None: ...
+    def peer_accepted(self, accepted: AcceptedPeer, hello: Hello) -> None: ...
     def peer_frame(self, hello: Hello, frame: bytes) -> None: ...
     def peer_refused(self, address: str, reason: str) -> None: ...
-    def peer_writable(self, hello: Hello) -> None: ...
 
 
 class PeerLink:
-    """The connection that this broker dials to one peer address, again and again until it is closed."""
+    """The connection that this broker dials to one peer address, again and again until it is cancelled."""
 
     def __init__(self, owner: PeerOwner, address: Address, *, secret: bytes, config: Config) -> None:
         self.address = address
@@ -47,31 +53,38 @@ class PeerLink:
         self._secret = secret
         self._config = config
         self._dialled: _Dialled | None = None
+        self._refusal = ""  # the reason told last: who is refused every second is told of once
 
     async def run(self) -> None:
-        """Dial, hold, dial again with growing pauses. Ends by cancellation only."""
+        """Dial, hold, dial again with growing pauses."""
+        loop = asyncio.get_running_loop()
         pause_ms = self._config.peer_reconnect_ms_min
         last_hello: Hello | None = None
         while True:
-            lost: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+            await self._owner.running()
+            lost: asyncio.Future[None] = loop.create_future()
             hello = await self._connect(lost)
             if hello is not None:
-                pause_ms = self._config.peer_reconnect_ms_min
-                last_hello = hello
+                begun_s = loop.time()
                 await lost
-                self.hello = None
-                self._owner.peer_down(hello, refused=False)
-                continue  # one attempt at once: a peer that cannot be reached again counts as gone
-            if last_hello is not None:
-                self._owner.peer_down(last_hello, refused=True)
+                await self._owner.running()
+                self.hello, last_hello = None, hello
+                self._owner.peer_down(hello)
+                if loop.time() - begun_s >= self._config.peer_reconnect_ms_max / 1000:
+                    pause_ms = self._config.peer_reconnect_ms_min
+                    continue  # one attempt at once: a peer that cannot be reached again counts as gone
+            elif last_hello is not None:
+                self._owner.peer_gone(last_hello)
                 last_hello = None
             await asyncio.sleep(pause_ms / 1000)
             pause_ms = min(2 * pause_ms, self._config.peer_reconnect_ms_max)
 
     def send(self, buffers: Sequence[bytes | memoryview]) -> None:
-        """Send one frame. Lost without a word when the connection is down: the log's protocol expects
-        that."""
-        if self.hello is not None and self._dialled is not None:
+        """Send one frame. Lost without a word where there is no connection, or one that is far too full: the
+        log's protocol expects that."""
+        if self.hello is None or self._dialled is None:
+            return
+        if self._dialled.buffered_bytes() <= _OVERFULL * self._config.peer_buffer_bytes_max:
             self._dialled.send(buffers)
 
     @property
@@ -80,37 +93,48 @@ class PeerLink:
             self._dialled is not None and self._dialled.buffered_bytes() > self._config.peer_buffer_bytes_max
         )
 
-    def _writable(self) -> None:
-        if self.hello is not None:
-            self._owner.peer_writable(self.hello)
-
-    def close(self) -> None:
+    def abort(self) -> None:
         if self._dialled is not None:
             self._dialled.abort()
 
     async def _connect(self, lost: asyncio.Future[None]) -> Hello | None:
-        loop = asyncio.get_running_loop()
-        ready: asyncio.Future[Hello] = loop.create_future()
-        handshake = Dialler(secret=self._secret, hello=self._owner.own_hello(), nonce=os.urandom(NONCE_BYTES))
-        dialled = _Dialled(handshake, ready, lost, self._writable, self._config.peer_buffer_bytes_max)
+        ready: asyncio.Future[Hello] = asyncio.get_running_loop().create_future()
+        dialled = self._dialled = _Dialled(
+            Dialler(secret=self._secret, hello=self._owner.own_hello(), nonce=os.urandom(NONCE_BYTES)),
+            ready,
+            lost,
+            may_link=partial(self._owner.may_link, self.address),
+            writable=self._writable,
+            buffer_bytes_max=self._config.peer_buffer_bytes_max,
+        )
+        is_up = False
         try:
             await transports.dial(
                 lambda: dialled, self.address, timeout_ms=self._config.peer_connect_timeout_ms
             )
             async with asyncio.timeout(self._config.peer_handshake_timeout_ms / 1000):
                 hello = await ready
+            await self._owner.running()
+            self.hello, self._refusal = hello, ""
+            is_up = self._owner.peer_up(self, hello)
         except HandshakeError as error:
-            dialled.abort()
-            self._owner.peer_refused(str(self.address), str(error))
-            return None
+            self._refused(str(error))
         except OSError:
-            dialled.abort()
-            return None
-        self._dialled = dialled
-        self.hello = hello
-        self._owner.peer_seen(hello)
-        self._owner.peer_up(self, hello)
-        return hello
+            pass  # nobody answers, or nobody who is wanted: it is tried again
+        finally:
+            if not is_up:
+                self.hello = None
+                dialled.abort()
+        return self.hello
+
+    def _writable(self) -> None:
+        if self.hello is not None:
+            self._owner.peer_writable(self.hello)
+
+    def _refused(self, reason: str) -> None:
+        if reason != self._refusal:
+            self._refusal = reason
+            self._owner.peer_refused(str(self.address), reason)
 
 
 class _Dialled(asyncio.Protocol):
@@ -121,12 +145,15 @@ class _Dialled(asyncio.Protocol):
         handshake: Dialler,
         ready: asyncio.Future[Hello],
         lost: asyncio.Future[None],
+        *,
+        may_link: Callable[[Hello], bool],
         writable: Callable[[], None],
         buffer_bytes_max: int,
     ) -> None:
         self._handshake = handshake
         self._ready = ready
         self._lost = lost
+        self._may_link = may_link
         self._writable = writable
         self._buffer_bytes_max = buffer_bytes_max
         self._transport: asyncio.Transport | None = None
@@ -147,20 +174,22 @@ class _Dialled(asyncio.Protocol):
             return
         try:
             proof = self._handshake.receive(data)
-        except HandshakeError as error:
-            if not self._ready.done():
-                self._ready.set_exception(error)
+            peer = self._handshake.peer
+            if proof is None or peer is None:
+                return
+            # Decided before the proof is sent: the acceptor drops what this broker had when it takes that.
+            if not self._may_link(peer):
+                raise ConnectionAbortedError("there is a link to this peer already, or it is this broker")
+        except (HandshakeError, OSError) as error:
+            self._fail(error)
             self._transport.abort()
             return
-        if proof is not None and self._handshake.peer is not None:
-            self._transport.write(proof)
-            if not self._ready.done():
-                self._ready.set_result(self._handshake.peer)
+        self._transport.write(proof)
+        if not self._ready.done():
+            self._ready.set_result(peer)
 
     def connection_lost(self, exc: Exception | None) -> None:
-        if not self._ready.done():
-            self._ready.set_exception(ConnectionResetError("the peer closed during the handshake"))
-            self._ready.exception()  # seen: whoever waited has timed out or been cancelled
+        self._fail(ConnectionResetError("the peer closed during the handshake"))
         if not self._lost.done():
             self._lost.set_result(None)
 
@@ -178,6 +207,11 @@ class _Dialled(asyncio.Protocol):
         if self._transport is not None:
             self._transport.abort()
 
+    def _fail(self, error: Exception) -> None:
+        if not self._ready.done():
+            self._ready.set_exception(error)
+            self._ready.exception()  # seen: whoever waited may have timed out
+
 
 class AcceptedPeer(asyncio.Protocol):
     """A connection that a peer dialled: handshake, then its frames go to the owner."""
@@ -185,6 +219,7 @@ class AcceptedPeer(asyncio.Protocol):
     def __init__(
         self, owner: PeerOwner, closed: Callable[[AcceptedPeer], None], *, secret: bytes, config: Config
     ) -> None:
+        self.hello: Hello | None = None  # the peer's, once it has proved itself
         self._owner = owner
         self._handshake_timeout_ms = config.peer_handshake_timeout_ms
         self._handshake: Acceptor | None = Acceptor(
@@ -192,9 +227,9 @@ class AcceptedPeer(asyncio.Protocol):
         )
         self._splitter = FrameSplitter(config.peer_frame_bytes_max)
         self._closed = closed
-        self.hello: Hello | None = None  # the peer's, once it has proved itself
         self._transport: asyncio.Transport | None = None
         self._deadline: asyncio.TimerHandle | None = None
+        self._is_paused = False
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         # A loop's own transports need not inherit from asyncio's class.
@@ -202,6 +237,8 @@ class AcceptedPeer(asyncio.Protocol):
         self._deadline = asyncio.get_running_loop().call_later(
             self._handshake_timeout_ms / 1000, transport.abort
         )
+        if self._is_paused:
+            transport.pause_reading()
 
     def data_received(self, data: bytes) -> None:
         try:
@@ -223,6 +260,16 @@ class AcceptedPeer(asyncio.Protocol):
         if self._transport is not None:
             self._transport.abort()
 
+    def pause(self) -> None:
+        self._is_paused = True
+        if self._transport is not None:
+            self._transport.pause_reading()
+
+    def resume(self) -> None:
+        self._is_paused = False
+        if self._transport is not None:
+            self._transport.resume_reading()
+
     def _shake(self, handshake: Acceptor, data: bytes) -> None:
         assert self._transport is not None
         answer = handshake.receive(data)
@@ -231,13 +278,16 @@ class AcceptedPeer(asyncio.Protocol):
         if handshake.peer is not None:
             assert self._deadline is not None
             self._deadline.cancel()
-            self.hello = handshake.peer
             self._handshake = None
-            self._owner.peer_seen(self.hello)
+            self.hello = handshake.peer
+            self._owner.peer_accepted(self, self.hello)
             if handshake.rest:
                 self._take(handshake.rest)
 
     def _take(self, data: bytes) -> None:
         assert self.hello is not None
+        assert self._transport is not None
         for frame in self._splitter.feed(data):
+            if self._transport.is_closing():
+                return  # an earlier one was none that a broker sends
             self._owner.peer_frame(self.hello, frame)

@@ -9,9 +9,9 @@ from __future__ import annotations
 
 import asyncio
 import traceback
-from collections.abc import Callable
+from contextlib import suppress
 from random import SystemRandom
-from typing import Any
+from typing import Any, TypeVar
 
 from tidings.broker.requests import Request
 from tidings.config.address import Address
@@ -19,27 +19,24 @@ from tidings.config.exits import Exit
 from tidings.config.options import Config
 from tidings.node.formation import Formation, Founding, Waiting
 from tidings.node.handshake import Hello
-from tidings.node.jobs import ReadJob, StorageJob
 from tidings.node.messages import PeerMessageError
-from tidings.node.node import Node, Turn
+from tidings.node.node import Node
 from tidings.protocol.schema import Message
 from tidings.raft.errors import WireError
-from tidings.raft.outbox import Flush
 from tidings.runtime.clients import Clients
 from tidings.runtime.clock import SteadyClock
 from tidings.runtime.data import DataFolder, OpenedData
 from tidings.runtime.network import PeerNetwork
+from tidings.runtime.persistence import Persistence
 from tidings.runtime.registration import Registration, RegistrationRefused
 from tidings.runtime.storage import StorageThreads
-from tidings.storage.errors import Damaged, DiskFull
-from tidings.storage.wal import WalPosition
 from tidings.telemetry.events import EventLog, Level
 
 _CLOCK_CORRECTION_S = 1.0
-_FULL_RETRY_S = 0.5  # after a full disk: when space is freed, producers notice within a blink
-_HAND_OVER_S_MAX = (
-    2.0  # leadership is given away in milliseconds; a peer that cannot take it is not waited for
-)
+# Leadership is given away in milliseconds; a peer that cannot take it is not waited for.
+_HAND_OVER_S_MAX = 2.0
+
+T = TypeVar("T")
 
 
 class BrokerStopped(Exception):
@@ -62,19 +59,23 @@ class BrokerServer:
         self._clock = SteadyClock()
         self._data = data
         self._clients = Clients(
-            config=config, log=log, now_ms=self._clock.now_ms, handle=self._request, wake=self._wake
+            config=config, log=log, now_ms=self._clock.now_ms, handle=self._request, wake=self.wake
         )
         self._network = PeerNetwork(self, config=config, secret=secret)
         self._kafka = Address(config.kafka_host, config.kafka_port)
         self._peer = Address(config.peer_host, config.peer_port)
         self._formation: Formation | None = None
         self._formed: asyncio.Future[Founding] | None = None
+        self._opening: asyncio.Future[OpenedData] | None = None
         self._node: Node | None = None
         self._storage: StorageThreads | None = None
-        self._is_flushing = False
+        self._persistence: Persistence | None = None
+        self._tick_timer: asyncio.TimerHandle | None = None
+        self._clock_timer: asyncio.TimerHandle | None = None
         self._is_turn_due = False
-        self._is_closed = False
-        self._timers: list[asyncio.TimerHandle] = []
+        self._is_paused = False
+        self._is_ended = False  # nothing goes on; what is held is released by `kill`
+        self._release: asyncio.Task[None] | None = None
 
     # -- life
 
@@ -83,7 +84,8 @@ class BrokerServer:
         be."""
         await self._listen()
         founding = self._data.founding or await self._find_cluster()
-        opened = await self._loop.run_in_executor(None, self._data.open, self.config)
+        self._opening = self._loop.run_in_executor(None, self._data.open, self.config)
+        opened = await asyncio.shield(self._opening)
         self._report_recovery(opened)
         self._begin(founding, opened)
         await self._register(founding)
@@ -100,20 +102,52 @@ class BrokerServer:
 
     async def stop(self) -> None:
         """Hand leadership over, finish what is being written, and close everything."""
-        if self._node is not None and not self._is_closed:
+        if self._node is not None and not self._is_ended:
             await self._hand_over(self._node)
-        await self._clients.close()
+            await self._clients.close()
         await self.kill()
 
     async def kill(self) -> None:
-        """Close everything at once, as if the process had ended: nothing more is answered."""
-        if self._is_closed:
-            return
-        self._is_closed = True
-        for timer in self._timers:
-            timer.cancel()
+        """Close everything at once, as if the process had ended: nothing more is answered, and nothing is
+        written behind what the disk threads are at."""
+        if self._release is None:
+            self._end()
+            self._release = self._loop.create_task(self._release_all())
+        await asyncio.shield(self._release)
+
+    def pause(self) -> None:
+        """Read and send nothing, and let nothing come of what the disk threads finish, as a stopped process;
+        the clock goes on."""
+        self._is_paused = True
+        self._clients.pause()
+        self._network.pause()
+        if self._persistence is not None:
+            self._persistence.pause()
+
+    def resume(self) -> None:
+        self._is_paused = False
+        if self._persistence is not None:
+            self._persistence.resume()
+        self._network.resume()
+        self._clients.resume()
+        self.wake()
+
+    def _end(self) -> None:
+        """Let nothing go on: no answer, no message, no write behind the one under way."""
+        self._is_ended = True
+        for timer in (self._tick_timer, self._clock_timer):
+            if timer is not None:
+                timer.cancel()
+        if self._persistence is not None:
+            self._persistence.close()
         self._clients.abort()
+        self._network.abort()
+
+    async def _release_all(self) -> None:
         await self._network.close()
+        if self._storage is None and self._opening is not None:
+            with suppress(Exception):  # why it could not be opened was told to who waits for the start
+                (await self._opening).close()
         if self._storage is not None:
             await self._loop.run_in_executor(None, self._storage.close)
         self._data.release()
@@ -131,9 +165,9 @@ class BrokerServer:
         self._formed = self._loop.create_future()
         self._network.dial(map(Address.parse, self.config.join or (str(self._peer),)))
         self._decide()
-        founding = await self._formed
+        founding = await self._unless_stopped(self._formed)
         self._formation = None
-        self._data.join(founding, self.config.join)
+        await self._loop.run_in_executor(None, self._data.join, founding, self.config.join)
         self.log.event("cluster_joined", cluster=founding.cluster_id)
         return founding
 
@@ -147,7 +181,7 @@ class BrokerServer:
             self._formed.set_result(decision)
 
     def _begin(self, founding: Founding, opened: OpenedData) -> None:
-        now_ms = self._clock.now_ms()
+        now_ms = self.now_ms()
         identity = self._data.identity
         self._storage = StorageThreads(
             self._loop,
@@ -171,31 +205,38 @@ class BrokerServer:
             min(opened.oldest_files.values(), default=opened.wal.current_file),
             opened.wal.current_file,
         )
+        self._persistence = Persistence(self, self._node, self._storage)
         self._network.begin()
-        self._network.dial(map(Address.parse, self.config.join))
+        self._network.dial(self._peer_addresses())
         self._tick()
         self._correct_clock()
 
     async def _register(self, founding: Founding) -> None:
         assert self._node is not None
         registered: asyncio.Future[RegistrationRefused | None] = self._loop.create_future()
-        Registration(self._node, self.config, self.own_hello(), registered.set_result).begin(
-            self._clock.now_ms()
-        )
-        self._wake()
-        waiting: set[asyncio.Future[Any]] = {registered, self.stopped}  # any: two kinds of result
-        await asyncio.wait(waiting, return_when=asyncio.FIRST_COMPLETED)
-        if self.stopped.done():
-            raise self.stopped.result()
-        refusal = registered.result()
+
+        def done(refusal: RegistrationRefused | None) -> None:
+            if not registered.done():
+                registered.set_result(refusal)
+
+        Registration(self._node, self.config, self.own_hello(), done).begin(self.now_ms())
+        self.wake()
+        refusal = await self._unless_stopped(registered)
         if refusal is not None:
             raise BrokerStopped(Exit.IDENTITY, str(refusal))
 
+    async def _unless_stopped(self, future: asyncio.Future[T]) -> T:
+        waiting: set[asyncio.Future[Any]] = {future, self.stopped}  # any: two kinds of result
+        await asyncio.wait(waiting, return_when=asyncio.FIRST_COMPLETED)
+        if self.stopped.done():
+            raise self.stopped.result()
+        return future.result()
+
     async def _hand_over(self, node: Node) -> None:
         deadline = self._loop.time() + _HAND_OVER_S_MAX
-        while self._loop.time() < deadline and not self._is_closed:
-            held = node.replicas.hand_over(self._clock.now_ms())
-            self._wake()
+        while self._loop.time() < deadline and not self._is_ended:
+            held = node.replicas.hand_over(self.now_ms())
+            self.wake()
             if not held:
                 return
             await asyncio.sleep(0.02)
@@ -210,145 +251,56 @@ class BrokerServer:
 
     # -- turns
 
-    def _wake(self) -> None:
+    def now_ms(self) -> int:
+        return self._clock.now_ms()
+
+    def wake(self) -> None:
         """Have a turn soon: once, however many inputs come before it."""
-        if not self._is_turn_due and not self._is_closed:
+        if not self._is_turn_due and not self._is_ended:
             self._is_turn_due = True
-            self._loop.call_soon(self._turn)
+            self._loop.call_soon(self.turn)
 
-    def _turn(self) -> None:
+    def turn(self) -> None:
         self._is_turn_due = False
-        node, storage = self._node, self._storage
-        if node is None or storage is None or self._is_closed:
-            self._clients.write_output()
+        node, persistence = self._node, self._persistence
+        if node is None or persistence is None or self._is_ended or self._is_paused:
             return
-        turn = node.turn(self._clock.now_ms(), may_flush=not self._is_flushing)
+        turn = node.turn(self.now_ms(), may_flush=not persistence.is_flushing)
         self._network.send(turn.frames)
-        if turn.flush is not None:
-            self._flush(turn.flush)
-        self._give_out(turn, storage)
-        self._clients.write_output()
-
-    def _give_out(self, turn: Turn, storage: StorageThreads) -> None:
+        persistence.take(turn)
         for name, facts in turn.events:
             self.log.event(name, level=Level.INFO, **facts)
-        for group in turn.settled:
-            self.log.event("replica_settled", group=group)
-            storage.mark(group, is_damaged=False)
-        for job in turn.storage_jobs:
-            self._store(job)
-        for read, then in turn.reads:
-            self._read(read, then)
-        if turn.cut_below_file is not None:
-            storage.cut(turn.cut_below_file, self._done)
-
-    def _flush(self, flush: Flush) -> None:
-        assert self._storage is not None
-        self._is_flushing = True
-
-        def written(position: WalPosition | None, error: Exception | None) -> None:
-            self._flushed(flush, position, error)
-
-        self._storage.write(flush, written)
-
-    def _flushed(self, flush: Flush, position: WalPosition | None, error: Exception | None) -> None:
-        if self._is_closed:
-            return
-        assert self._node is not None
-        if isinstance(error, DiskFull):
-            self._disk_is_full(str(error))
-            self._timers.append(self._loop.call_later(_FULL_RETRY_S, self._flush, flush))
-            return
-        if error is not None:
-            self._fail(Exit.DISK_FAILED, f"the write-ahead log failed: {error}")
-            return
-        assert position is not None
-        self._node.is_storage_full = False
-        self._is_flushing = False
-        self._node.flushed(flush, position, self._clock.now_ms())
-        self._turn()
-
-    def _store(self, job: StorageJob) -> None:
-        assert self._storage is not None
-
-        def done(result: object, error: Exception | None) -> None:
-            if self._is_closed:
-                return
-            assert self._node is not None
-            if isinstance(error, DiskFull):
-                self._disk_is_full(str(error))
-                self._timers.append(self._loop.call_later(_FULL_RETRY_S, self._store, job))
-            elif isinstance(error, Damaged):
-                self._damaged(job.group, error)
-            elif error is not None:
-                self._fail(Exit.DISK_FAILED, f"{type(job).__name__} of group {job.group} failed: {error!r}")
-            else:
-                self._node.stored(job, result, self._clock.now_ms())
-                self._wake()
-
-        self._storage.store(job, done)
-
-    def _read(self, job: ReadJob, then: Callable[[Any], None]) -> None:  # any: the job's result
-        assert self._storage is not None
-
-        def done(result: object, error: Exception | None) -> None:
-            if self._is_closed:
-                return
-            if isinstance(error, Damaged):
-                self._damaged(getattr(job, "group", 0), error)
-            elif error is not None:
-                self._fail(Exit.DISK_FAILED, f"{type(job).__name__} failed: {error!r}")
-                return
-            then(result)
-            self._wake()
-
-        self._storage.read(job, done)
-
-    def _done(self, _result: object, error: Exception | None) -> None:
-        if error is not None and not self._is_closed:
-            self._fail(Exit.DISK_FAILED, f"cutting the write-ahead log failed: {error!r}")
+        self._clients.write_output()
 
     def _tick(self) -> None:
-        if self._is_closed or self._node is None:
+        if self._is_ended or self._node is None:
             return
         self._tick_timer = self._loop.call_later(self.config.tick_interval_ms / 1000, self._tick)
-        self._node.tick(self._clock.now_ms())
-        self._turn()
+        if not self._is_paused:
+            self._node.tick(self.now_ms())
+            self.turn()
 
     def _correct_clock(self) -> None:
-        if self._is_closed:
+        if self._is_ended:
             return
-        self._clock.correct()
-        self._network.dial(self._peer_addresses())
-        self._loop.call_later(_CLOCK_CORRECTION_S, self._correct_clock)
+        self._clock_timer = self._loop.call_later(_CLOCK_CORRECTION_S, self._correct_clock)
+        if not self._is_paused:
+            self._clock.correct()
+            self._network.dial(self._peer_addresses())
 
     def _peer_addresses(self) -> list[Address]:
         assert self._node is not None
         rows = self._node.broker.cluster.brokers.values()
-        return [Address(row.peer_host, row.peer_port) for row in rows]
+        registered = [Address(row.peer_host, row.peer_port) for row in rows]
+        return [*map(Address.parse, self.config.join), *registered]
 
     # -- trouble
 
-    def _disk_is_full(self, reason: str) -> None:
-        assert self._node is not None
-        if not self._node.is_storage_full:
-            self.log.event("disk_full", reason=reason)
-        self._node.is_storage_full = True
-
-    def _damaged(self, group: int, error: Damaged) -> None:
-        assert self._node is not None
-        self.log.event("replica_damaged", group=group, reason=str(error))
-        if self._storage is not None:
-            self._storage.mark(group, is_damaged=True)
-        self._node.damaged(group, self._clock.now_ms())
-        self._wake()
-
-    def _fail(self, code: Exit, reason: str) -> None:
+    def fail(self, code: Exit, reason: str) -> None:
         """End at once: connections are dropped, so that nothing further is answered."""
         if not self.stopped.done():
-            self.log.event("broker_failed", reason=reason)
-            self._clients.abort()
-            self._network.abort()
+            self.log.error("broker_failed", reason=reason)
+            self._end()
             self.stopped.set_result(BrokerStopped(code, reason))
 
     def failed(self, context: dict[str, Any]) -> None:  # any: what asyncio tells of an unhandled exception
@@ -356,14 +308,14 @@ class BrokerServer:
         error = context.get("exception")
         if error is not None:
             traceback.print_exception(error)
-        self._fail(Exit.FAILED, f"{context.get('message', 'a mistake of ours')}: {error!r}")
+        self.fail(Exit.FAILED, f"{context.get('message', 'a mistake of ours')}: {error!r}")
 
     # -- clients
 
     def _request(self, request: Request) -> Message | None:
         assert self._node is not None
-        self._wake()
-        return self._node.request(request, self._clock.now_ms())
+        self.wake()
+        return self._node.request(request, self.now_ms())
 
     # -- peers
 
@@ -390,22 +342,22 @@ class BrokerServer:
     def peer_up(self, hello: Hello) -> None:
         if self._node is not None:
             self.log.event("peer_up", peer=hello.broker_id)
-            self._node.peer_up(hello.member, hello.broker_id, self._clock.now_ms())
-            self._wake()
+            self._node.peer_up(hello.member, hello.broker_id, self.now_ms())
+            self.wake()
 
     def peer_down(self, hello: Hello, *, refused: bool) -> None:
-        if self._node is not None and not self._is_closed:
+        if self._node is not None and not self._is_ended:
             if not refused:
                 self.log.event("peer_down", peer=hello.broker_id)
-            self._node.peer_down(hello.member, self._clock.now_ms(), refused=refused)
-            self._wake()
+            self._node.peer_down(hello.member, self.now_ms(), refused=refused)
+            self.wake()
 
     def peer_frame(self, hello: Hello, frame: bytes) -> None:
         if self._node is None:
             return  # not begun yet; the log's protocol sends again
-        self._wake()
+        self.wake()
         try:
-            self._node.receive(hello.member, frame, self._clock.now_ms())
+            self._node.receive(hello.member, frame, self.now_ms())
         except (WireError, PeerMessageError) as error:
             self.log.event("peer_malformed", peer=hello.broker_id, reason=str(error))
             self._network.drop(hello)

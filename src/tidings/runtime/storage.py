@@ -34,7 +34,7 @@ from tidings.raft.entries import Entry, StartState
 from tidings.raft.outbox import Flush
 from tidings.runtime.disk import DiskThread
 from tidings.storage.checkpoint import SegmentView
-from tidings.storage.errors import Gone
+from tidings.storage.errors import DiskFull, Gone
 from tidings.storage.recovery import group_folder
 from tidings.storage.segments import SegmentStore, StoreFiles
 from tidings.storage.state_store import StateStore
@@ -84,11 +84,19 @@ class StorageThreads:
     def read(self, job: ReadJob, then: Then) -> None:
         self._read_thread.submit(self._groups.read, job, then=then)
 
+    def make_way(self, group: int) -> None:
+        """The group's jobs that found no room come again now, in their order."""
+        self._segment_thread.submit(self._groups.make_way, group, then=_ignore)
+
     def close(self) -> None:
-        """Ends the threads after what they were given, then closes the log."""
-        for thread in (self._wal_thread, self._segment_thread, self._read_thread):
-            thread.close()
+        """End the threads after what they are at, and close all files. What was promised is in the log."""
+        threads = (self._wal_thread, self._segment_thread, self._read_thread)
+        for thread in threads:
+            thread.end()
+        for thread in threads:
+            thread.join()
         self._wal.close()
+        self._groups.close()
 
     def _write(self, flush: Flush) -> WalPosition:
         position = self._wal.write(flush)
@@ -109,8 +117,26 @@ class _Groups:
         self._metadata = metadata
         # New groups get their folder with their first entry: a topic that is never written to costs no file.
         self._begun: dict[int, BeginGroup] = {}
+        self._full: set[int] = set()  # a job of theirs found no room: others must not overtake it
 
     def do(self, job: StorageJob) -> object:
+        if job.group in self._full and not isinstance(job, DropBelow | RemoveGroup):
+            raise DiskFull("an earlier job of the group waits for room")
+        try:
+            return self._do(job)
+        except DiskFull:
+            self._full.add(job.group)
+            raise
+
+    def make_way(self, group: int) -> None:
+        self._full.discard(group)
+
+    def close(self) -> None:
+        """Without a sync: what is behind the checkpoints is in the log, as after a crash."""
+        self._files.written.abandon()
+        self._files.read.abandon()
+
+    def _do(self, job: StorageJob) -> object:
         match job:
             case WriteEntries():
                 store = self._store(job.group)
@@ -127,6 +153,7 @@ class _Groups:
             case BeginGroup():
                 self._begun[job.group] = job
             case RemoveGroup():
+                self._full.discard(job.group)
                 self._begun.pop(job.group, None)
                 store_or_none = self._stores.pop(job.group, None)
                 if store_or_none is not None:
@@ -147,7 +174,7 @@ class _Groups:
     def _store(self, group: int) -> SegmentStore:
         store = self._stores.get(group)
         if store is None:
-            begun = self._begun.pop(group)
+            begun = self._begun[group]
             store = SegmentStore.create(
                 self._files,
                 group_folder(self._folder, group),
@@ -156,6 +183,7 @@ class _Groups:
                 title=begun.title,
             )
             self._stores[group] = store
+            del self._begun[group]  # only now: a full disk may have kept the folder from being made
         return store
 
     def _save(self, group: int, start: StartState, title: str) -> None:

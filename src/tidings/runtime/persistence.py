@@ -1,0 +1,196 @@
+"""Persistence: a turn's work for the disk is handed to the threads, and what came of it is told to the node.
+
+Its one rule: flushes are written one after the other, and so are the jobs of one group; where the disk is
+full the same work is tried again, where it cannot be trusted the broker ends. It must not know what is
+written. Tests: tests/runtime/test_persistence.py
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from functools import partial
+from typing import Any, Protocol
+
+from tidings.config.exits import Exit
+from tidings.node.jobs import Compute, ReadJob, RemoveGroup, StorageJob
+from tidings.node.node import Node, Turn
+from tidings.raft.outbox import Flush
+from tidings.runtime.storage import StorageThreads, Then
+from tidings.storage.errors import Damaged, DiskFull
+from tidings.storage.wal import WalPosition
+from tidings.telemetry.events import EventLog
+
+_FULL_RETRY_S = 0.5  # after a full disk: when space is freed, producers notice within a blink
+
+
+class PersistenceOwner(Protocol):
+    """What a broker does about the outcomes."""
+
+    log: EventLog
+
+    def now_ms(self) -> int: ...
+    def wake(self) -> None: ...
+    def turn(self) -> None: ...
+    def fail(self, code: Exit, reason: str) -> None: ...
+
+
+class Persistence:
+    """Between one node and its storage threads."""
+
+    def __init__(self, owner: PersistenceOwner, node: Node, storage: StorageThreads) -> None:
+        self.is_flushing = False
+        self._owner = owner
+        self._node = node
+        self._storage = storage
+        self._is_log_full = False
+        self._full: dict[int, list[StorageJob]] = {}  # by group: what found no room, and what is behind it
+        self._retries: set[asyncio.TimerHandle] = set()
+        self._untold: list[Callable[[], None]] | None = None  # while paused: outcomes that wait
+        self._is_closed = False
+
+    def take(self, turn: Turn) -> None:
+        if turn.flush is not None:
+            self._flush(turn.flush)
+        for group in turn.settled:
+            self._owner.log.event("replica_settled", group=group)
+            self._storage.mark(group, is_damaged=False)
+        for job in turn.storage_jobs:
+            self._store(job)
+        for read, then in turn.reads:
+            self._storage.read(read, self._telling(partial(self._was_read, read, then)))
+        if turn.cut_below_file is not None:
+            self._storage.cut(turn.cut_below_file, self._telling(self._was_cut))
+
+    def pause(self) -> None:
+        """Tell nothing until `resume`; the threads finish what they have."""
+        if self._untold is None:
+            self._untold = []
+
+    def resume(self) -> None:
+        untold, self._untold = self._untold, None
+        for tell in untold or ():
+            tell()
+
+    def close(self) -> None:
+        """Tell nothing any more, and begin nothing."""
+        self._is_closed = True
+        for retry in self._retries:
+            retry.cancel()
+        self._retries.clear()
+
+    def _telling(self, then: Then) -> Then:
+        def told(result: object, error: Exception | None) -> None:
+            if self._is_closed:
+                return
+            if self._untold is not None:
+                self._untold.append(partial(told, result, error))
+            else:
+                then(result, error)
+
+        return told
+
+    # -- the write-ahead log
+
+    def _flush(self, flush: Flush) -> None:
+        self.is_flushing = True
+        self._storage.write(flush, self._telling(partial(self._flushed, flush)))
+
+    def _flushed(self, flush: Flush, position: WalPosition | None, error: Exception | None) -> None:
+        if isinstance(error, DiskFull):
+            self._is_log_full = True
+            self._room_changed(str(error))
+            self._try_again(partial(self._flush, flush))
+            return
+        if error is not None:
+            self._owner.fail(Exit.DISK_FAILED, f"the write-ahead log failed: {error}")
+            return
+        assert position is not None
+        if self._is_log_full:
+            self._is_log_full = False
+            self._room_changed("")
+        self.is_flushing = False
+        self._node.flushed(flush, position, self._owner.now_ms())
+        self._owner.turn()
+
+    def _was_cut(self, _result: object, error: Exception | None) -> None:
+        if error is not None:
+            self._owner.fail(Exit.DISK_FAILED, f"cutting the write-ahead log failed: {error!r}")
+
+    # -- segments and checkpoints
+
+    def _store(self, job: StorageJob) -> None:
+        self._storage.store(job, self._telling(partial(self._stored, job)))
+
+    def _stored(self, job: StorageJob, result: object, error: Exception | None) -> None:
+        if isinstance(error, DiskFull):
+            self._wait_for_room(job, error)
+        elif isinstance(error, Damaged):
+            self._damaged(job.group, error)
+        elif error is not None:
+            reason = f"{type(job).__name__} of group {job.group} failed: {error!r}"
+            self._owner.fail(Exit.DISK_FAILED, reason)
+        else:
+            waiting = self._full.get(job.group)
+            if waiting is not None and (not waiting or isinstance(job, RemoveGroup)):
+                del self._full[job.group]
+                self._room_changed("")
+            self._node.stored(job, result, self._owner.now_ms())
+            self._owner.wake()
+
+    def _wait_for_room(self, job: StorageJob, error: DiskFull) -> None:
+        """The storage refuses what comes behind it for the same group, so the order is kept."""
+        waiting = self._full.setdefault(job.group, [])
+        waiting.append(job)
+        if len(waiting) == 1:
+            self._room_changed(str(error))
+            self._try_again(partial(self._store_again, job.group))
+
+    def _store_again(self, group: int) -> None:
+        waiting = self._full.get(group)
+        if waiting is None:
+            return  # the group was removed
+        self._full[group] = []  # full until the first of them is done
+        self._storage.make_way(group)
+        for job in waiting:
+            self._store(job)
+
+    def _damaged(self, group: int, error: Damaged) -> None:
+        self._owner.log.event("replica_damaged", group=group, reason=str(error))
+        self._storage.mark(group, is_damaged=True)
+        self._node.damaged(group, self._owner.now_ms())
+        self._owner.wake()
+
+    # -- reads
+
+    def _was_read(
+        self,
+        job: ReadJob,
+        then: Callable[[Any], None],  # any: the job's result
+        result: object,
+        error: Exception | None,
+    ) -> None:
+        if isinstance(error, Damaged):
+            self._damaged(getattr(job, "group", 0), error)
+        elif error is not None:
+            code = Exit.FAILED if isinstance(job, Compute) else Exit.DISK_FAILED
+            self._owner.fail(code, f"{type(job).__name__} failed: {error!r}")
+            return
+        then(result)
+        self._owner.wake()
+
+    # -- a full disk
+
+    def _try_again(self, call: Callable[[], None]) -> None:
+        def again() -> None:
+            self._retries.discard(retry)
+            call()
+
+        retry = asyncio.get_running_loop().call_later(_FULL_RETRY_S, again)
+        self._retries.add(retry)
+
+    def _room_changed(self, reason: str) -> None:
+        is_full = self._is_log_full or bool(self._full)
+        if is_full and not self._node.is_storage_full:
+            self._owner.log.warning("disk_full", reason=reason)
+        self._node.is_storage_full = is_full
