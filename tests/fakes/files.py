@@ -161,6 +161,13 @@ class FakeFiles:
         if self.crash_at_step is not None and self.steps > self.crash_at_step:
             raise PowerLost
 
+    def is_sync_to_fail(self, node: _Node) -> bool:
+        for path in self.failing_syncs:
+            if self._names.get(path) is node:
+                self.failing_syncs.discard(path)
+                return True
+        return False
+
     def take_room(self, count: int) -> None:
         if self.free_bytes is None:
             return
@@ -211,8 +218,7 @@ class FakeFile:
     def sync(self) -> None:
         assert self._is_open, self._path
         self._files.step()
-        if self._path in self._files.failing_syncs:
-            self._files.failing_syncs.discard(self._path)
+        if self._files.is_sync_to_fail(self._node):
             self._node.forget()
             raise OSError(errno.EIO, "input/output error", self._path)
         self._node.sync()

@@ -169,7 +169,7 @@ def test_preparing_without_room_is_refused_and_leaves_nothing_behind() -> None:
 
 def test_a_failed_sync_while_preparing_ends_the_log() -> None:
     disk = BrokerDisk()
-    disk.fake.failing_syncs.add(f"{WAL}/spare-1.wal")
+    disk.fake.failing_syncs.add(f"{WAL}/spare-2.wal")
 
     with pytest.raises(WalFailed):
         disk.wal.prepare_next()
@@ -233,12 +233,12 @@ def test_a_cut_file_is_used_again() -> None:
     for index in range(1, 9):
         disk.write(records(index, size=500))
     disk.wal.cut(disk.wal.current_file)
-    assert f"{WAL}/spare-1.wal" in disk.fake.paths()
+    assert f"{WAL}/spare-3.wal" in disk.fake.paths()
 
     for index in range(9, 17):
         disk.write(records(index, size=500))
 
-    assert f"{WAL}/spare-1.wal" not in disk.fake.paths()
+    assert f"{WAL}/spare-3.wal" not in disk.fake.paths()
     assert disk.wal.current_file == 3
     assert recovered_from(disk.files).torn is None
 
@@ -287,7 +287,7 @@ def test_an_empty_flush_writes_the_marks() -> None:
 def test_a_log_that_cannot_be_opened_says_so() -> None:
     disk = BrokerDisk()
     files = disk.fake.copy()
-    files.failing_syncs.add(f"{WAL}/{file_name(2)}")
+    files.failing_syncs.add(f"{WAL}/spare-1.wal")
 
     with pytest.raises(WalFailed):
         BrokerDisk(files)

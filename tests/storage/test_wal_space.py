@@ -6,7 +6,7 @@ import pytest
 
 from tests.fakes.files import FakeFiles
 from tidings.storage.errors import WalFull
-from tidings.storage.wal_space import WalSpace
+from tidings.storage.wal_space import Spare, WalSpace
 
 
 def space_in(files: FakeFiles, *, first: int = 1000, largest: int = 4000) -> WalSpace:
@@ -15,11 +15,17 @@ def space_in(files: FakeFiles, *, first: int = 1000, largest: int = 4000) -> Wal
     return space
 
 
+def take(space: WalSpace, name: str, bytes_needed: int = 10) -> Spare:
+    spare = space.take(bytes_needed)
+    space.enlist(spare, name)
+    return spare
+
+
 def test_files_are_zeros_of_growing_size() -> None:
     files = FakeFiles()
     space = space_in(files)
 
-    sizes = [space.take(f"{number}.wal", 10)[1] for number in range(3)]
+    sizes = [take(space, f"{number}.wal").size for number in range(3)]
 
     assert sizes == [1000, 4000, 4000]
     assert files.content("wal/1.wal") == bytes(4000)
@@ -32,9 +38,9 @@ def test_a_prepared_file_is_renamed_not_made() -> None:
     space.prepare_next()
     assert files.paths() == ["wal/spare-1.wal"]
 
-    file, size = space.take("1.wal", 10)
+    spare = take(space, "1.wal")
 
-    assert size == file.size() == 1000
+    assert spare.size == spare.file.size() == 1000
     assert files.paths() == ["wal/1.wal"]
 
 
@@ -43,9 +49,9 @@ def test_a_spare_that_is_too_small_grows() -> None:
     space = space_in(files)
     space.prepare_next()
 
-    _, size = space.take("1.wal", 2500)
+    spare = take(space, "1.wal", 2500)
 
-    assert size == len(files.content("wal/1.wal")) == 2500
+    assert spare.size == len(files.content("wal/1.wal")) == 2500
 
 
 def test_a_spare_that_cannot_grow_stays_the_spare() -> None:
@@ -55,35 +61,32 @@ def test_a_spare_that_cannot_grow_stays_the_spare() -> None:
     files.free_bytes = 100
 
     with pytest.raises(WalFull):
-        space.take("1.wal", 2500)
+        space.take(2500)
 
     assert space.has_spare
-    assert space.take("1.wal", 900)[1] == 1000
+    assert space.take(900).size == 1000
 
 
 def test_a_file_given_back_is_the_spare_if_it_has_the_size_of_the_next() -> None:
     files = FakeFiles()
     space = space_in(files)
     for number in (1, 2, 3):
-        space.take(f"{number}.wal", 10)
+        take(space, f"{number}.wal")
 
     space.give_back("1.wal", 1000)
     space.give_back("2.wal", 4000)
     space.give_back("3.wal", 4000)
 
-    assert files.paths() == ["wal/spare-1.wal"]
-    assert len(files.content("wal/spare-1.wal")) == 4000
+    assert files.paths() == ["wal/spare-4.wal"]
+    assert len(files.content("wal/spare-4.wal")) == 4000
 
 
-def test_a_start_takes_over_one_whole_spare_and_removes_the_rest() -> None:
+def test_a_start_removes_what_an_earlier_process_left() -> None:
     files = FakeFiles()
     space_in(files).prepare_next()
-    for name, size in (("spare-7.wal", 10), ("spare-9.wal", 5000)):
-        files.open(f"wal/{name}", create=True).write_at([bytes(size)], 0)
+    files.open("wal/spare-7.wal", create=True).write_at([b"a beginning"], 0)
+    files.open("wal/1.wal", create=True).close()
 
-    space = space_in(files)
+    space_in(files)
 
-    assert files.paths() == ["wal/spare-1.wal"]
-    space.take("1.wal", 10)
-    space.prepare_next()
-    assert files.paths() == ["wal/1.wal", "wal/spare-10.wal"]
+    assert files.paths() == ["wal/1.wal"]

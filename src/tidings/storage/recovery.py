@@ -172,7 +172,6 @@ def _wal_start(
         last={group: _last(recovered, tails[group]) for group, recovered in groups.items()},
         seal_file=summary.seal_file,
         seal_position=summary.seal_position,
-        unused=summary.unused,
     )
 
 

@@ -217,13 +217,11 @@ class WalWriter:
             self._file = None
 
     def _begin(self, start: WalStart) -> None:
-        """Start this process's first file, then tidy behind it what earlier ones left."""
+        """Start this process's first file, then seal the one before it."""
         self._start_file([], 0, 0, OPENED | (NEW_CHAIN if start.is_new_chain else 0))
         if start.seal_position:
             last = self._files.open(f"{self._folder}/{file_name(start.seal_file)}", create=False)
             self._seal(last, start.seal_position, start.sequence, start.previous_crc)
-        for name in start.unused:
-            self._files.remove(f"{self._folder}/{name}")
 
     def _encode(self, flush: Flush) -> tuple[list[bytes], int, int]:
         """The body as buffers, its length and its CRC. Small parts are joined, large payloads are not
@@ -313,7 +311,7 @@ class WalWriter:
         if body:
             position += HEADER_BYTES + body_bytes
         number = self._file_number + 1
-        file, size = self._space.take(file_name(number), position + HEADER_BYTES)
+        spare = self._space.take(position + HEADER_BYTES)
         if flags & NEW_CHAIN:
             self._previous_crc = 0
         header = FileHeader(
@@ -327,9 +325,12 @@ class WalWriter:
         if body:
             framed += [self._header(body_bytes, body_crc), *body]
         framed.append(self._end_mark())
-        file.write_at(framed, 0)
-        file.sync()
-        self._file, self._file_number, self._file_bytes, self._position = file, number, size, position
+        spare.file.write_at(framed, 0)
+        spare.file.sync()
+        # The name comes last: whatever has a name in the log has an intact beginning, or it is damaged.
+        self._space.enlist(spare, file_name(number))
+        self._file, self._file_number, self._file_bytes = spare.file, number, spare.size
+        self._position = position
 
     def _encode_states(self) -> bytes:
         parts: list[bytes] = []

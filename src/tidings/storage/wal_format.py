@@ -196,7 +196,6 @@ class WalStart:
     last: dict[int, LastEntry] = field(default_factory=dict)
     seal_file: int = 0  # the file with the last flush, and
     seal_position: int = 0  # where that flush ends; 0: there is none, or the chain is broken
-    unused: list[str] = field(default_factory=list)  # names of files that were never written, or only torn
 
 
 def supersede(older: list[HeldFile], group: int, index: int) -> None:

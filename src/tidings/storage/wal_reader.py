@@ -57,7 +57,6 @@ class WalSummary:
     torn: str | None
     seal_file: int
     seal_position: int
-    unused: list[str]
 
 
 class WalReader:
@@ -76,7 +75,6 @@ class WalReader:
         self._sealed_by = ""  # the file whose seal promises another one
         self._seal_file = 0
         self._seal_position = 0
-        self._unused: list[str] = []
 
     def read(self) -> WalSummary:
         names = [
@@ -84,12 +82,17 @@ class WalReader:
             for name in self._files.names(self._folder)
             if name.endswith(WAL_SUFFIX) and not name.startswith(SPARE_PREFIX)
         ]
+        if names:
+            # After a kill, names and flushes may have been read that are not durable yet: they are made so
+            # before anything rests on them.
+            self._files.sync_folder(self._folder)
         for name in names:
             file = self._files.open(f"{self._folder}/{name}", create=False)
             try:
-                self._read_file(name, _Window(file))
-                # A flush may have been read from memory only, after a kill: nothing is built on it before it
-                # is durable.
+                window = _Window(file)
+                self._read_file(name, window)
+                if window.is_unreadable:
+                    self._note_damage(f"the disk cannot read {name}")
                 file.sync()
             finally:
                 file.close()
@@ -105,38 +108,30 @@ class WalReader:
             torn=self._torn,
             seal_file=self._seal_file,
             seal_position=self._seal_position,
-            unused=self._unused,
         )
 
     def _read_file(self, name: str, window: _Window) -> None:
         number = int(name[: -len(WAL_SUFFIX)])
-        content = window.take(0, FILE_HEADER_BYTES)
-        header = decode_file_header(content, self._salt)
+        header = decode_file_header(window.take(0, FILE_HEADER_BYTES), self._salt)
         if header is not None and header.version > FORMAT_VERSION:
             raise FormatTooNew(f"{self._folder}/{name}", header.version, FORMAT_VERSION)
         if header is None or header.number != number:
-            self._pass_over(name, window, content, header)
+            self._pass_over(name, window)
             return
         self._enter(name, header)
         held = HeldFile(number=number, file_bytes=window.size, last_index={})
         self._tails.begin_file(held, is_opened=bool(header.flags & OPENED))
         self._seal_file = number
-        unpromised = self._unpromised()
-        self._sealed_by = ""
-        self._walk(name, window, FILE_HEADER_BYTES, unpromised)
+        self._walk(name, window, FILE_HEADER_BYTES)
 
-    def _pass_over(self, name: str, window: _Window, content: bytes, header: FileHeader | None) -> None:
-        """A file without a header of its own: never written, torn at its first write, or damaged."""
-        later = self._find_later_flush(window, 0, self._sequence + self._unpromised())
+    def _pass_over(self, name: str, window: _Window) -> None:
+        """A file without a header of its own. It got its name with an intact one, so that is damage."""
+        later = self._find_later_flush(window, 0)
+        self._note_damage(f"the header of {name} is damaged")
+        self._sealed_by = ""
         if later is not None:
-            self._note_damage(f"the header of {name} is damaged")
-            self._sealed_by = ""
             self._tails.begin_file(HeldFile(number=0, file_bytes=window.size, last_index={}), is_opened=False)
             self._resume(name, window, *later)
-            return
-        self._unused.append(name)
-        if header is None and any(content):
-            self._torn = f"the beginning of {name} is torn"
 
     def _enter(self, name: str, header: FileHeader) -> None:
         """Does the file go on where the walk is?"""
@@ -149,14 +144,9 @@ class WalReader:
         self._sequence = header.first_sequence
         self._previous_crc = header.previous_crc
         self._torn = None
+        self._sealed_by = ""
 
-    def _unpromised(self) -> int:
-        """How many flushes the write that begins a file may hold unsynced behind the one that is expected:
-        the states and a flush are one write, and until the file before is sealed nothing of it was
-        promised."""
-        return 0 if self._sealed_by else 1
-
-    def _walk(self, name: str, window: _Window, position: int, unpromised: int) -> None:
+    def _walk(self, name: str, window: _Window, position: int) -> None:
         while True:
             header = decode_header(window.take(position, HEADER_BYTES), self._salt)
             expected = (self._sequence, self._previous_crc)
@@ -175,8 +165,7 @@ class WalReader:
             self._step_over(header)
             position += HEADER_BYTES + header.body_bytes
             self._seal_position = position
-            unpromised = 0
-        later = self._find_later_flush(window, position, self._sequence + unpromised)
+        later = self._find_later_flush(window, position)
         if later is None:
             self._torn = f"{name} has neither a flush nor an end at byte {position}"
             return
@@ -187,20 +176,20 @@ class WalReader:
         """Go on behind damage, for what later records can still say."""
         self._sequence = header.sequence
         self._previous_crc = header.previous_crc
-        self._walk(name, window, position, 0)
+        self._walk(name, window, position)
 
     def _step_over(self, header: Header) -> None:
         self._highest_sequence = max(self._highest_sequence, header.sequence)
         self._sequence = header.sequence + 1
         self._previous_crc = header.crc
 
-    def _find_later_flush(self, window: _Window, position: int, above: int) -> tuple[int, Header] | None:
-        """The first intact header behind `position` of a flush with a number above: one that was written
-        after the one missed here was synced. A flush of an older use of the file has a lower number."""
+    def _find_later_flush(self, window: _Window, position: int) -> tuple[int, Header] | None:
+        """The first intact header behind `position` of a flush that came after the one missed here. A flush
+        of an older use of the file has a lower number."""
         at = position
         while (at := window.find(FLUSH_MAGIC, at)) >= 0:
             header = decode_header(window.take(at, HEADER_BYTES), self._salt)
-            if header is not None and header.kind == FLUSH and header.sequence > above:
+            if header is not None and header.kind == FLUSH and header.sequence > self._sequence:
                 return at, header
             at += 1
         return None
@@ -211,14 +200,14 @@ class WalReader:
 
 
 class _Window:
-    """A file read in large steps. What the disk cannot read counts as zeros: the frames say what that
-    means."""
+    """A file read in large steps. What the disk cannot read counts as bytes that are no frame."""
 
     def __init__(self, file: File) -> None:
         self._file = file
         self._start = 0
         self._content = b""
         self.size = file.size()
+        self.is_unreadable = False
 
     def take(self, position: int, length: int) -> bytes:
         """Fewer bytes at the end of the file."""
@@ -232,11 +221,11 @@ class _Window:
     def find(self, wanted: bytes, position: int) -> int:
         """The first position at or behind `position`, -1 if there is none."""
         while position + len(wanted) <= self.size:
-            content = self.take(position, min(_WINDOW_BYTES, self.size - position))
-            at = content.find(wanted)
+            self.take(position, len(wanted))
+            at = self._content.find(wanted, position - self._start)
             if at >= 0:
-                return position + at
-            position += max(len(content) - len(wanted) + 1, 1)
+                return self._start + at
+            position = max(self._start + len(self._content) - len(wanted), position) + 1
         return -1
 
     def _read(self, length: int, position: int) -> bytes:
@@ -245,4 +234,5 @@ class _Window:
         except OSError as error:
             if error.errno != errno.EIO:
                 raise
-            return bytes(max(min(length, self.size - position), 0))
+            self.is_unreadable = True
+            return b"\xff" * max(min(length, self.size - position), 0)

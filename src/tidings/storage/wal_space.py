@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import itertools
 from collections import deque
+from dataclasses import dataclass
 
 from tidings.storage.errors import DiskFull, WalFailed, WalFull, disk_error
 from tidings.storage.files import File, Files
@@ -17,6 +18,15 @@ from tidings.storage.wal_format import SPARE_PREFIX, WAL_SUFFIX
 
 _GROWTH = 4
 _ZEROS = bytes(1 << 20)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Spare:
+    """A file that is to become one of the log."""
+
+    name: str
+    size: int
+    file: File
 
 
 class WalSpace:
@@ -36,21 +46,13 @@ class WalSpace:
         return bool(self._spares)
 
     def open(self) -> None:
-        """Make the folder, or take over what an earlier process prepared."""
+        """Make the folder, and remove what an earlier process prepared or began."""
         self._files.make_folder(self._folder)
-        highest = 0
         for name in self._files.names(self._folder):
-            if not name.startswith(SPARE_PREFIX):
-                continue
-            highest = max(highest, int(name[len(SPARE_PREFIX) : -len(WAL_SUFFIX)]))
-            file = self._files.open(self._path(name), create=False)
-            size = file.size()
-            file.close()
-            if size >= self._file_bytes and not self._spares:
-                self._spares.append((name, size))
-            else:
+            if name.startswith(SPARE_PREFIX):
                 self._files.remove(self._path(name))
-        self._numbers = itertools.count(highest + 1)
+        # Before a name is used again: a file of the log must never turn out to be an old spare.
+        self._files.sync_folder(self._folder)
 
     def prepare_next(self) -> None:
         """Have the next file ready. Raises WalFull when there is no room."""
@@ -60,24 +62,27 @@ class WalSpace:
         self._create(name, size)
         self._spares.append((name, size))
 
-    def take(self, name: str, bytes_needed: int) -> tuple[File, int]:
-        """A file with that much room on disk under its final name, open, and its size."""
+    def take(self, bytes_needed: int) -> Spare:
+        """A file with that much room on disk, open, under a name that no log file has."""
         try:
-            spare, size = self._spares.popleft()
+            name, size = self._spares.popleft()
         except IndexError:
-            size = max(self._file_bytes, bytes_needed)
+            name, size = self._new_spare_name(), max(self._file_bytes, bytes_needed)
             self._create(name, size)
-        else:
-            if size < bytes_needed:
-                try:
-                    self._grow(spare, size, bytes_needed)
-                except WalFull:
-                    self._spares.appendleft((spare, size))
-                    raise
-                size = bytes_needed
-            self._files.replace(self._path(spare), self._path(name))
+        if size < bytes_needed:
+            try:
+                self._grow(name, size, bytes_needed)
+            except WalFull:
+                self._spares.appendleft((name, size))
+                raise
+            size = bytes_needed
         self._file_bytes = min(self._file_bytes_max, self._file_bytes * _GROWTH)
-        return self._files.open(self._path(name), create=False), size
+        return Spare(name=name, size=size, file=self._files.open(self._path(name), create=False))
+
+    def enlist(self, spare: Spare, name: str) -> None:
+        """What was written to the spare is durable: give it its name in the log. Durable when this
+        returns."""
+        self._files.replace(self._path(spare.name), self._path(name))
 
     def give_back(self, name: str, size: int) -> None:
         """The file was cut: keep it as the spare, or remove it. Durable when this returns."""

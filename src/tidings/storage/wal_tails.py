@@ -90,6 +90,7 @@ class WalTails:
         self._file = file
         if file.number:
             self.files.append(file)
+            self._lost = None  # its first flush names every group that is not new
         if is_opened:
             for tail in self.groups.values():
                 tail.is_ignoring = False
@@ -132,7 +133,7 @@ class WalTails:
 
     def _add(self, group: int) -> GroupTail:
         tail = self.groups[group] = GroupTail(NO_CHECKPOINT)
-        tail.lost_vote = self._lost
+        tail.lost_vote = tail.lost_log = self._lost
         return tail
 
     def _forget(self, group: int, checkpoint: CheckpointedAt) -> None:
