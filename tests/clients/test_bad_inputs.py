@@ -275,6 +275,8 @@ def test_a_reader_that_takes_no_answers_costs_bounded_memory(
 @contextmanager
 def memory_within(cluster: Cluster, bytes_max: int) -> Iterator[None]:
     """No broker of ours grows by more than `bytes_max` in the block."""
+    if not cluster.pids:
+        pytest.skip("the processes are not ours to look into, and would suffer")
     brokers = [psutil.Process(pid) for pid in cluster.pids.values()]
     before = [broker.memory_info().rss for broker in brokers]
     yield
