@@ -215,6 +215,10 @@ class FakeFile:
         self._node.write(content, position)
         self._files.step_after()
 
+    def write_durably_at(self, buffers: Sequence[bytes], position: int) -> None:
+        self.write_at(buffers, position)
+        self.sync()
+
     def sync(self) -> None:
         assert self._is_open, self._path
         self._files.step()

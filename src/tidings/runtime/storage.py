@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
+from time import perf_counter
 from typing import Any
 
 from tidings.broker.cluster import METADATA_GROUP
@@ -33,14 +34,16 @@ from tidings.node.jobs import (
 from tidings.raft.entries import Entry, StartState
 from tidings.raft.outbox import Flush
 from tidings.runtime.disk import DiskThread
+from tidings.runtime.pace import DiskPace
 from tidings.storage.checkpoint import SegmentView
-from tidings.storage.errors import DiskFull, Gone
+from tidings.storage.errors import DiskFull, Gone, StorageError
 from tidings.storage.recovery import group_folder
 from tidings.storage.segments import SegmentStore, StoreFiles
 from tidings.storage.state_store import StateStore
 from tidings.storage.wal import WalPosition, WalWriter
 from tidings.storage.wal_format import Mark
 
+_SMALL_FLUSH_BYTES = 128 * 1024
 Then = Callable[[Any, Exception | None], None]  # any: the job's result
 
 
@@ -58,27 +61,37 @@ class StorageThreads:
         stores: dict[int, SegmentStore],
         metadata: StateStore,
     ) -> None:
+        self._loop = loop
         self._wal = wal
+        self._wal_calls = 0  # given to the log's thread and not ended
+        self._pace = DiskPace()
         self._groups = _Groups(folder, files, stores, metadata)
         self._wal_thread = DiskThread(loop, f"{name}-log")
         self._segment_thread = DiskThread(loop, f"{name}-segments")
         self._read_thread = DiskThread(loop, f"{name}-reads")
 
     def write(self, flush: Flush, then: Callable[[WalPosition | None, Exception | None], None]) -> None:
-        """Make a flush durable."""
-        self._wal_thread.submit(self._write, flush, then=then)
+        """Make a flush durable: here if that is quick and nothing else is under way in the log, else in the
+        thread."""
+        if not is_small(flush):
+            self._in_wal_thread(self._write, flush, then=then)
+        elif self._wal_calls == 0 and self._pace.is_quick:
+            outcome = self._write_here(flush)
+            self._loop.call_soon(then, *outcome)
+        else:
+            self._in_wal_thread(self._write_small, flush, then=then)
 
     def cut(self, below_file: int, then: Then) -> None:
-        self._wal_thread.submit(self._wal.cut, below_file, then=then)
+        self._in_wal_thread(self._wal.cut, below_file, then=then)
 
     def mark(self, group: int, *, is_damaged: bool) -> None:
         """Have a restart know, with the next flush, whether the group's files can be trusted."""
         mark = Mark.DAMAGED if is_damaged else Mark.NONE
-        self._wal_thread.submit(self._wal.mark, group, mark, then=_ignore)
+        self._in_wal_thread(self._wal.mark, group, mark, then=_ignore)
 
     def store(self, job: StorageJob, then: Then) -> None:
         if isinstance(job, RemoveGroup):
-            self._wal_thread.submit(self._wal.forget, job.group, then=_ignore)
+            self._in_wal_thread(self._wal.forget, job.group, then=_ignore)
         self._segment_thread.submit(self._groups.do, job, then=then)
 
     def read(self, job: ReadJob, then: Then) -> None:
@@ -98,11 +111,40 @@ class StorageThreads:
         self._wal.close()
         self._groups.close()
 
+    def _in_wal_thread(
+        self, function: Callable[..., Any], *arguments: Any, then: Then
+    ) -> None:  # any: see DiskThread
+        """The log is used by one thread at a time: by the loop's only while its own has nothing to do."""
+        self._wal_calls += 1
+
+        def told(result: Any, error: Exception | None) -> None:  # any: the function's result
+            self._wal_calls -= 1
+            then(result, error)
+
+        self._wal_thread.submit(function, *arguments, then=told)
+
+    def _write_here(self, flush: Flush) -> tuple[WalPosition | None, Exception | None]:
+        try:
+            return self._write_small(flush), None
+        except StorageError as error:
+            return None, error
+
+    def _write_small(self, flush: Flush) -> WalPosition:
+        began_s = perf_counter()
+        position = self._write(flush)
+        self._pace.took(perf_counter() - began_s)
+        return position
+
     def _write(self, flush: Flush) -> WalPosition:
         position = self._wal.write(flush)
         if not self._wal.space_ready:
             self._segment_thread.submit(self._wal.prepare_next, then=_ignore)
         return position
+
+
+def is_small(flush: Flush) -> bool:
+    """Whether the flush's bytes are copied in no time."""
+    return sum(len(entry.payload) for _, entry in flush.entries) <= _SMALL_FLUSH_BYTES
 
 
 class _Groups:

@@ -15,6 +15,8 @@ from collections.abc import Sequence
 from typing import Protocol
 
 _BUFFERS_MAX = 1024  # IOV_MAX of Linux and macOS: one system call takes no more
+# Linux writes and syncs in one system call: half the hand-overs of the interpreter per flush.
+_WRITE_THROUGH: int = getattr(os, "RWF_DSYNC", 0)
 
 
 class File(Protocol):
@@ -25,6 +27,9 @@ class File(Protocol):
 
     def write_at(self, buffers: Sequence[bytes], position: int) -> None:
         """All of `buffers`, one behind the other."""
+
+    def write_durably_at(self, buffers: Sequence[bytes], position: int) -> None:
+        """write_at, then sync, of these bytes at least. For bytes that the file has room for already."""
 
     def sync(self) -> None:
         """Bytes and size are durable once this returns. After an error nothing is known of them, ever."""
@@ -130,6 +135,14 @@ class OsFile:
         written = 0
         while written < total:
             written += os.pwrite(self._descriptor, whole[written:], position + written)
+
+    def write_durably_at(self, buffers: Sequence[bytes], position: int) -> None:
+        if _WRITE_THROUGH and len(buffers) <= _BUFFERS_MAX:
+            written = os.pwritev(self._descriptor, buffers, position, _WRITE_THROUGH)
+            if written == sum(map(len, buffers)):
+                return
+        self.write_at(buffers, position)
+        self.sync()
 
     def sync(self) -> None:
         _sync_descriptor(self._descriptor)

@@ -152,8 +152,7 @@ class WalWriter:
             assert file is not None
             framed = [self._header(body_bytes, body_crc), *body, self._end_mark()]
             try:
-                file.write_at(framed, self._position)
-                file.sync()
+                file.write_durably_at(framed, self._position)
             except OSError as error:
                 raise self._fail(error, "writing the write-ahead log") from error
             self._position += HEADER_BYTES + body_bytes
