@@ -32,6 +32,15 @@ def test_a_blank_folder_has_none() -> None:
     assert read_identity(FakeFiles(), "data") is None
 
 
+@pytest.mark.parametrize("path", ["data/wal/1.wal", "data/groups/4/checkpoint"])
+def test_logs_without_an_identity_are_nobodys(path: str) -> None:
+    files = FakeFiles()
+    files.open(path, create=True).close()
+
+    with pytest.raises(NotAFolderOfOurs, match="data/identity is missing"):
+        read_identity(files, "data")
+
+
 def test_the_member_is_drawn_from_the_uuid_and_never_none() -> None:
     assert FORMED.member == 0x0123456789ABCDEF
     assert Identity(cluster_id="", broker_id=1, directory_uuid="0" * 32).member == 1

@@ -292,3 +292,25 @@ def test_a_file_holds_what_no_later_file_replaced() -> None:
     log.flush(records(3, term=2))
 
     assert log.held() == [2, 2, 3]
+
+
+def test_what_was_written_behind_a_start_mark_in_vain_holds_no_file() -> None:
+    log = Log(index=2, reset_sequence=4)
+    log.flush(start_mark(20, term=3), records(21, term=3))
+    log.file(is_opened=True)
+    log.flush(state_record(term=3, last_index=2, last_term=1))
+
+    log.flush(start_mark(2, term=4), records(3, term=4))
+
+    assert log.held() == [1, 3]
+
+
+def test_behind_a_start_mark_not_carried_out_the_old_log_still_holds_its_files() -> None:
+    log = Log(index=2)
+    log.flush(records(3), records(4), records(5))
+
+    log.flush(start_mark(3, term=3), records(4, term=3))
+    log.file()
+    log.flush(state_record(term=3, last_index=4, last_term=3))
+
+    assert log.held() == [5, 0]

@@ -17,6 +17,7 @@ import google_crc32c
 
 from tidings.storage.errors import FormatTooNew, NotAFolderOfOurs
 from tidings.storage.files import Files, read_whole, write_whole
+from tidings.storage.recovery import GROUPS_FOLDER, WAL_FOLDER
 
 IDENTITY_NAME = "identity"
 FORMAT_VERSION = 1
@@ -59,11 +60,14 @@ def write_identity(files: Files, folder: str, identity: Identity) -> None:
 
 
 def read_identity(files: Files, folder: str) -> Identity | None:
-    """The folder's identity, None in a blank folder."""
+    """The folder's identity, None in a blank folder. Raises NotAFolderOfOurs where nobody can say whose the
+    logs are."""
     path = f"{folder}/{IDENTITY_NAME}"
     try:
         content = read_whole(files, path)
     except FileNotFoundError:
+        if files.names(f"{folder}/{WAL_FOLDER}") or files.names(f"{folder}/{GROUPS_FOLDER}"):
+            raise NotAFolderOfOurs(f"{path} is missing, though there are logs in {folder}") from None
         return None
     line, _, rest = content.partition(b"\n")
     if rest != b"%08x\n" % google_crc32c.value(line):

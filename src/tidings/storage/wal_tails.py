@@ -115,6 +115,9 @@ class WalTails:
             if kind == FORGOTTEN:
                 self._forget(group, tail.checkpoint)
             elif kind >= ENTRY_KINDS_BELOW:
+                if kind == STATE and index < tail.last.index and not tail.is_ignoring:
+                    # What was written behind a start mark that was not carried out.
+                    supersede(self.files[:-1], group, index + 1)
                 _take_state(
                     tail, kind, body[position : position + length], index, term, base_offset, record_count
                 )
