@@ -7,6 +7,7 @@ It must not know what a request means. Tests: tests/runtime/test_clients.py
 from __future__ import annotations
 
 import asyncio
+import traceback
 from collections import Counter
 from collections.abc import Callable
 
@@ -134,6 +135,10 @@ class Clients:
 
     def misbehaved(self, connection: ClientConnection, reason: str) -> None:
         self._log.event("connection_closed", client=connection.client_host, reason=reason)
+
+    def request_failed(self, connection: ClientConnection, api_key: int, error: Exception) -> None:
+        traceback.print_exception(error)
+        self._log.error("request_failed", client=connection.client_host, api_key=api_key, reason=repr(error))
 
     # -- parts
 

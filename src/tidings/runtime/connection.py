@@ -41,6 +41,7 @@ class ConnectionOwner(Protocol):
     def has_output(self, connection: ClientConnection) -> None: ...
     def starved(self, connection: ClientConnection) -> None: ...
     def misbehaved(self, connection: ClientConnection, reason: str) -> None: ...
+    def request_failed(self, connection: ClientConnection, api_key: int, error: Exception) -> None: ...
 
 
 class _Slot:
@@ -68,7 +69,13 @@ class _Slot:
     def answer(self, message: Message) -> None:
         if self.is_done:
             return  # the connection was closed meanwhile
-        self.buffers = encode_response_frame(self.api_key, self.api_version, self.correlation_id, message)
+        try:
+            self.buffers = encode_response_frame(self.api_key, self.api_version, self.correlation_id, message)
+        except AssertionError:
+            raise
+        except Exception as error:  # noqa: BLE001 - one request's answer, at its very end: others go on
+            self.connection.failed(self.api_key, error)
+            return
         self.is_done = True
         self.connection.answered()
 
@@ -226,6 +233,11 @@ class ClientConnection(asyncio.Protocol):
 
     # -- requests and answers
 
+    def failed(self, api_key: int, error: Exception) -> None:
+        """A mistake of ours that one request brought out: its client loses the connection, nobody else."""
+        self._owner.request_failed(self, api_key, error)
+        self.close("")
+
     def _begin(self, frame: bytes) -> None:
         owner = self._owner
         self.last_active_ms = owner.now_ms()
@@ -254,7 +266,13 @@ class ClientConnection(asyncio.Protocol):
             slot.answer,
             slot.close,
         )
-        message = owner.request(request)
+        try:
+            message = owner.request(request)
+        except AssertionError:
+            raise  # what we hold for impossible happened: the broker's state is in doubt, and it ends
+        except Exception as error:  # noqa: BLE001 - the top of one request: it must not end the others
+            self.failed(header.api_key, error)
+            return
         if message is not None:
             slot.answer(message)
 

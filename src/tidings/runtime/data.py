@@ -19,11 +19,12 @@ from tidings.node.formation import Founding
 from tidings.node.recovered import RecoveredGroup
 from tidings.runtime.storage import segment_facts
 from tidings.storage import recovery
+from tidings.storage.errors import NotAFolderOfOurs
 from tidings.storage.files import OsFiles, OsLock
 from tidings.storage.identity import Identity, read_identity, write_identity
 from tidings.storage.lock import lock_folder
 from tidings.storage.open_files import OpenFiles
-from tidings.storage.recovery import WAL_FOLDER, Recovered, group_folder, recover
+from tidings.storage.recovery import GROUPS_FOLDER, WAL_FOLDER, Recovered, group_folder, recover
 from tidings.storage.segments import SegmentStore, StoreFiles
 from tidings.storage.state_store import StateStore
 from tidings.storage.wal import WalWriter
@@ -73,12 +74,7 @@ class DataFolder:
         files.make_folder(str(folder))
         lock = lock_folder(str(folder))
         try:
-            identity = read_identity(files, str(folder))
-            if identity is None:
-                identity = Identity(
-                    cluster_id="", broker_id=config.broker_id, directory_uuid=uuid.uuid4().hex
-                )
-                write_identity(files, str(folder), identity)
+            identity = _identity_of(files, str(folder), config.broker_id)
         except BaseException:
             lock.release()
             raise
@@ -143,6 +139,21 @@ class DataFolder:
 
     def release(self) -> None:
         self._lock.release()
+
+
+def _identity_of(files: OsFiles, folder: str, broker_id: int) -> Identity:
+    """Who the folder is; a blank one gets a directory uuid of its own."""
+    identity = read_identity(files, folder)
+    if identity is None:
+        if files.names(f"{folder}/{WAL_FOLDER}") or files.names(f"{folder}/{GROUPS_FOLDER}"):
+            raise NotAFolderOfOurs(
+                f"{folder} holds logs and no identity file: its votes and logs belong to nobody"
+            )
+        identity = Identity(cluster_id="", broker_id=broker_id, directory_uuid=uuid.uuid4().hex)
+        write_identity(files, folder, identity)
+    elif identity.broker_id != broker_id:
+        raise NotAFolderOfOurs(f"{folder} belongs to broker {identity.broker_id}, not to broker {broker_id}")
+    return identity
 
 
 def _open_stores(shared: StoreFiles, folder: str, recovered: Recovered) -> dict[int, SegmentStore]:

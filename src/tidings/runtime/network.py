@@ -178,6 +178,9 @@ class PeerNetwork:
                 older.abort()
         self._owner.peer_seen(hello)
         self.dial(self._links)
+        link = self._links.get(Address.parse(hello.peer))
+        if link is not None and link.hello is None:
+            link.nudge()
 
     def peer_frame(self, hello: Hello, frame: bytes) -> None:
         self._owner.peer_frame(hello, frame)

@@ -13,6 +13,7 @@ import asyncio
 import os
 import struct
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from functools import partial
 from typing import Protocol, cast
 
@@ -53,6 +54,7 @@ class PeerLink:
         self._secret = secret
         self._config = config
         self._dialled: _Dialled | None = None
+        self._nudged = asyncio.Event()
         self._refusal = ""  # the reason told last: who is refused every second is told of once
 
     async def run(self) -> None:
@@ -76,8 +78,12 @@ class PeerLink:
             elif last_hello is not None:
                 self._owner.peer_gone(last_hello)
                 last_hello = None
-            await asyncio.sleep(pause_ms / 1000)
+            await self._rest(pause_ms)
             pause_ms = min(2 * pause_ms, self._config.peer_reconnect_ms_max)
+
+    def nudge(self) -> None:
+        """The peer lives: it is not to be waited for."""
+        self._nudged.set()
 
     def send(self, buffers: Sequence[bytes | memoryview]) -> None:
         """Send one frame. Lost without a word where there is no connection, or one that is far too full: the
@@ -96,6 +102,12 @@ class PeerLink:
     def abort(self) -> None:
         if self._dialled is not None:
             self._dialled.abort()
+
+    async def _rest(self, pause_ms: int) -> None:
+        with suppress(TimeoutError):
+            async with asyncio.timeout(pause_ms / 1000):
+                await self._nudged.wait()
+        self._nudged.clear()
 
     async def _connect(self, lost: asyncio.Future[None]) -> Hello | None:
         ready: asyncio.Future[Hello] = asyncio.get_running_loop().create_future()

@@ -13,14 +13,17 @@ import os
 import signal
 import sys
 from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import replace
 from typing import Any
 
 from tidings.config.exits import Exit
-from tidings.config.options import Config
+from tidings.config.options import Config, is_loopback
 from tidings.runtime import notify
 from tidings.runtime.data import DataFolder
 from tidings.runtime.limits import raise_open_files
-from tidings.runtime.secret import SecretError, read_secret
+from tidings.runtime.loop import new_loop
+from tidings.runtime.secret import SECRET_BYTES, SecretError, read_secret
 from tidings.runtime.server import BrokerServer, BrokerStopped
 from tidings.storage.errors import DiskFailed, FolderLocked, FormatTooNew, StorageError
 from tidings.telemetry.events import EventLog, open_log
@@ -28,6 +31,8 @@ from tidings.telemetry.events import EventLog, open_log
 # A thread that waits for the interpreter gets it within this: the disk thread must not wait for a long
 # decode.
 _SWITCH_INTERVAL_S = 0.0005
+# Segments that two threads hold open, the log's files, peers: with room to spare.
+_FILES_OF_STORAGE = 1_200
 # Objects made at the start live on; collecting young ones seldom keeps pauses rare and short.
 _GC_THRESHOLDS = (50_000, 20, 50)
 
@@ -36,19 +41,31 @@ def run_broker(config: Config, *, ready_fd: int | None, parent_fd: int | None) -
     """Run one broker until it ends; the exit code. `ready_fd` gets one line of JSON when it serves; the end
     of what `parent_fd` reads ends it too."""
     log = open_log(config).bind(broker=config.broker_id)
-    raise_open_files()
+    config = _within_open_files(config, raise_open_files())
     sys.setswitchinterval(_SWITCH_INTERVAL_S)
     try:
+        secret = secret_of(config)
         data = DataFolder.take(config)
-        secret = read_secret(config.secret_file) if config.secret_file is not None else b""
-    except (StorageError, SecretError, OSError) as error:
-        log.error("broker_stopped", reason=str(error))
+        with asyncio.Runner(loop_factory=new_loop) as runner:
+            return runner.run(_serve(config, data, secret, log, ready_fd, parent_fd))
+    except SecretError as error:
+        log.error("broker_stopped", reason=str(error), hint=error.hint)
         return exit_of(error)
-    try:
-        return _run(_serve(config, data, secret, log, ready_fd, parent_fd))
     except (StorageError, OSError) as error:
         log.error("broker_stopped", reason=str(error))
         return exit_of(error)
+
+
+def secret_of(config: Config) -> bytes:
+    """What brokers of this cluster know each other by. One that has no others knows nobody."""
+    if config.secret_file is not None:
+        return read_secret(config.secret_file)
+    if len(config.join) > 1 or not is_loopback(config.peer_host):
+        raise SecretError(
+            "brokers of a cluster know each other by a secret, and no file with it is given",
+            "make one with `tidings secret FILE`, copy it to every machine, and add --secret-file FILE",
+        )
+    return os.urandom(SECRET_BYTES)
 
 
 def exit_of(error: Exception) -> Exit:
@@ -65,15 +82,12 @@ def exit_of(error: Exception) -> Exit:
     return Exit.IDENTITY
 
 
-def _run(main: object) -> int:
-    assert asyncio.iscoroutine(main)
-    if sys.platform != "win32":
-        import uvloop
-
-        with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
-            return int(runner.run(main))
-    with asyncio.Runner() as runner:
-        return int(runner.run(main))
+def _within_open_files(config: Config, files_max: int) -> Config:
+    """As many connections as leave the storage its files: a broker must never fail to open one of its own."""
+    connections_max = max(files_max - _FILES_OF_STORAGE, files_max // 2)
+    if not files_max or config.connections_max <= connections_max:
+        return config
+    return replace(config, connections_max=connections_max)
 
 
 async def _serve(
@@ -89,32 +103,32 @@ async def _serve(
     loop.set_exception_handler(lambda _, context: server.failed(context))
     ended = _end_of_signals(loop, parent_fd)
     starting = loop.create_task(server.start())
-    first: set[asyncio.Future[Any]] = {starting, ended}  # any: two kinds of result
-    await asyncio.wait(first, return_when=asyncio.FIRST_COMPLETED)
-    if starting.done():
-        try:
+    try:
+        await _first_of(starting, ended)
+        if starting.done():
             starting.result()
-        except BrokerStopped as stopped:
-            await server.kill()
-            log.error("broker_stopped", reason=stopped.reason)
-            return stopped.code
-        gc.collect()
-        gc.freeze()
-        gc.set_threshold(*_GC_THRESHOLDS)
-        _tell_ready(server, ready_fd)
-        either: set[asyncio.Future[Any]] = {ended, server.stopped}  # any: as above
-        await asyncio.wait(either, return_when=asyncio.FIRST_COMPLETED)
-    else:
-        starting.cancel()
-        await asyncio.wait({starting})
-    notify.notify(notify.STOPPING, os.environ)
-    if server.stopped.done():
+            gc.collect()
+            gc.freeze()
+            gc.set_threshold(*_GC_THRESHOLDS)
+            _tell_ready(server, ready_fd)
+            await _first_of(server.stopped, ended)
+        else:
+            starting.cancel()
+            await asyncio.wait({starting})
+        if server.stopped.done():
+            raise server.stopped.result()
+    except BrokerStopped as stopped:
         await server.kill()
-        log.error("broker_stopped", reason=server.stopped.result().reason)
-        return server.stopped.result().code
+        log.error("broker_stopped", reason=stopped.reason)
+        return stopped.code
+    notify.notify(notify.STOPPING, os.environ)
     await server.stop()
     log.event("broker_stopped", reason="asked to")
     return Exit.OK
+
+
+async def _first_of(*futures: asyncio.Future[Any]) -> None:  # any: they have different results
+    await asyncio.wait(futures, return_when=asyncio.FIRST_COMPLETED)
 
 
 def _tell_ready(server: BrokerServer, ready_fd: int | None) -> None:
@@ -128,7 +142,7 @@ def _tell_ready(server: BrokerServer, ready_fd: int | None) -> None:
         "kafka": str(server.kafka_address),
         "peer": str(server.peer_address),
     }
-    with os.fdopen(ready_fd, "w") as stream:
+    with suppress(OSError), os.fdopen(ready_fd, "w") as stream:  # nobody may be reading any more
         stream.write(json.dumps(line) + "\n")
 
 

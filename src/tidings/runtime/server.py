@@ -66,6 +66,7 @@ class BrokerServer:
         self._peer = Address(config.peer_host, config.peer_port)
         self._formation: Formation | None = None
         self._formed: asyncio.Future[Founding] | None = None
+        self._waiting_reason = ""
         self._opening: asyncio.Future[OpenedData] | None = None
         self._node: Node | None = None
         self._storage: StorageThreads | None = None
@@ -175,10 +176,11 @@ class BrokerServer:
         if self._formation is None or self._formed is None or self._formed.done():
             return
         decision = self._formation.decide()
-        if isinstance(decision, Waiting):
-            self.log.event("waiting_for_cluster", reason=decision.reason)
-        else:
+        if not isinstance(decision, Waiting):
             self._formed.set_result(decision)
+        elif decision.reason != self._waiting_reason:
+            self._waiting_reason = decision.reason
+            self.log.event("waiting_for_cluster", reason=decision.reason)
 
     def _begin(self, founding: Founding, opened: OpenedData) -> None:
         now_ms = self.now_ms()
