@@ -80,15 +80,16 @@ class Persistence:
         self._retries.clear()
 
     def _telling(self, then: Then) -> Then:
-        def told(result: object, error: Exception | None) -> None:
-            if self._is_closed:
-                return
-            if self._untold is not None:
-                self._untold.append(partial(told, result, error))
-            else:
-                then(result, error)
+        # No closure that names itself: a cycle would keep the job's entries until the collector comes by.
+        return partial(self._tell, then)
 
-        return told
+    def _tell(self, then: Then, result: object, error: Exception | None) -> None:
+        if self._is_closed:
+            return
+        if self._untold is not None:
+            self._untold.append(partial(self._tell, then, result, error))
+        else:
+            then(result, error)
 
     # -- the write-ahead log
 
