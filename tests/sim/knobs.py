@@ -1,5 +1,6 @@
 """Knobs of a world in which nothing goes wrong, to be changed where a test wants something to."""
 
+from collections.abc import Callable
 from dataclasses import replace
 from random import Random
 
@@ -63,10 +64,10 @@ CALM = Knobs(
 )
 
 
-def calm_world(knobs: Knobs = CALM, *, seed: int = 1, parts: Parts | None = None) -> World:
-    """A world that is built and running; let time pass by its agenda."""
+def calm_world(knobs: Knobs = CALM, *, write: Callable[[str], None] | None = None) -> World:
+    """A world that is built and running; let time pass by its agenda. `write` takes the lines of its trace."""
     agenda = Agenda()
-    trace = Trace(agenda, is_on=False)
-    world = World(agenda=agenda, random=Random(seed), knobs=knobs, parts=parts or Parts(), trace=trace)
+    trace = Trace(agenda, is_on=write is not None, write=write)
+    world = World(agenda=agenda, random=Random(1), knobs=knobs, parts=Parts(), trace=trace)
     world.build()
     return world

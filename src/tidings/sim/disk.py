@@ -180,8 +180,7 @@ class Disk:
         for group, image in self.images.items():
             del image.segments[max(0, image.checkpoint.index - image.log_start.index) :]
             image.is_in_doubt |= is_torn
-            self.log.drop_other_logs(group, image)
-            self.log.find_durable(group, image)
+            self._settle_log(group, image)
 
     def lose_last_flush(self) -> bool:
         """The last flush rots away although it was synced; whether there was one. Recovery finds it torn."""
@@ -190,8 +189,12 @@ class Disk:
         self.log.lose_last()
         for group, image in self.images.items():
             image.is_in_doubt = True
-            self.log.find_durable(group, image)
+            self._settle_log(group, image)
         return True
+
+    def _settle_log(self, group: int, image: GroupImage) -> None:
+        self.log.drop_other_logs(group, image)
+        self.log.find_durable(group, image)
 
     def recover(self) -> dict[int, RecoveredGroup]:
         return {group: self.log.recover(group, image) for group, image in self.images.items()}

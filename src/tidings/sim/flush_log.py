@@ -186,17 +186,20 @@ class FlushLog:
         )
 
     def tail(self, group: int, image: GroupImage) -> list[Entry]:
-        """The entries behind the checkpoint."""
+        """The entries behind the checkpoint, as far as they go on from it."""
+        saved = image.checkpoint
         tail: list[Entry] = []
+        is_same_log = True
         for entry in self._entries_since_start(group, image):
-            if entry.index <= image.checkpoint.index:
+            if entry.index <= saved.index:
                 tail.clear()
+                is_same_log = entry.index < saved.index or entry.term == saved.term
                 continue
             if tail and entry.index <= tail[-1].index:
                 del tail[max(0, entry.index - tail[0].index) :]
-            if entry.index == (tail[-1].index if tail else image.checkpoint.index) + 1:
+            if entry.index == (tail[-1].index if tail else saved.index) + 1 and is_same_log:
                 tail.append(entry)
-        return tail
+        return tail if not tail or tail[0].term >= saved.term else []
 
     def find_durable(self, group: int, image: GroupImage) -> None:
         """Note in the image what recovery would find now."""
@@ -214,7 +217,9 @@ class FlushLog:
         if self._holds(marker):
             kept.add(id(marker))
         else:
-            image.start_marker = None  # lost before it was durable: what the log holds is older than the checkpoint
+            image.start_marker = (
+                None  # lost before it was durable: what the log holds is older than the checkpoint
+            )
         self._flushes = [
             _with_entries(flush, [(o, e) for o, e in flush.entries if o != group or id(e) in kept])
             for flush in self._flushes

@@ -102,10 +102,7 @@ class Reassignment:
         for machine in world.serving():
             replica = machine.replicas.get(group)
             if replica is not None and machine.member not in wanted and not replica.group.is_leader:
-                world.note(machine.member, f"group {group} removed")
-                machine.remove_group(group)
-                assert machine.host is not None
-                world.invariants.replica_removed(machine.member, group, machine.host.outbox.entries)
+                world.remove_replica(machine, group)
 
 
 def _next_step(replica: Group, goal: tuple[int, ...]) -> Membership | None:

@@ -223,7 +223,9 @@ class Replica:
         self.group.release(self._written_index - self._knobs.released_entries_kept)
 
     def save_checkpoint(self) -> None:
-        is_behind = self._handed_index < self.applied_index
+        """Only of what the write-ahead log has made durable: else a crash could leave a checkpoint whose
+        log goes on with other entries behind it."""
+        is_behind = self._handed_index < self.applied_index or self.group.durable_index < self.applied_index
         if self.is_installing or self._is_saving or is_behind or self.group.damaged:
             return
         self._is_saving = True

@@ -87,6 +87,13 @@ class World:
         self.start(newcomer)
         return newcomer
 
+    def remove_replica(self, machine: Machine, group: int) -> None:
+        """The group is no longer the machine's business, by a committed change of membership."""
+        self.note(machine.member, f"group {group} removed")
+        machine.remove_group(group)
+        assert machine.host is not None
+        self.invariants.replica_removed(machine.member, group, machine.host.outbox.entries)
+
     def serving(self) -> list[Machine]:
         return [machine for machine in self.machines.values() if machine.is_serving]
 
