@@ -2,7 +2,7 @@
 
 The one rule: when write() returns, the flush is durable; when it raises WalFailed, nothing may ever be
 written again, because after a failed sync nobody knows what the disk holds; when it raises WalFull, nothing
-was written. Used by one disk thread; prepare_next() alone is called from another thread. It must not know
+was written. Used by one thread at a time; prepare_next() alone may run beside it. It must not know
 what an entry means.
 Tests: tests/storage/test_wal.py; format: wal_format.py; benchmark: bench/wal.py
 """
