@@ -224,6 +224,16 @@ def test_a_name_that_cannot_be_created_is_told(world: World) -> None:
     assert not world.controller.proposed
 
 
+def test_who_comes_second_waits_for_the_leaders_of_what_the_first_created(world: World) -> None:
+    first = world.send(ApiKey.METADATA, 12, body_of("new", creates=True))
+    second = world.send(ApiKey.METADATA, 12, body_of("new", creates=True))
+
+    world.settle()
+
+    assert first.answer(MetadataResponse).topics == second.answer(MetadataResponse).topics
+    assert world.freshness.asked == [(1,)]
+
+
 def test_a_creation_that_takes_too_long_is_not_waited_for(world: World) -> None:
     asked = world.send(ApiKey.METADATA, 12, body_of("new", creates=True))
 

@@ -53,16 +53,23 @@ def handle(site: Site, request: Request, now_ms: int) -> Message | None:
     assert isinstance(body, MetadataRequest), body
     missing = _topics_to_create(site, body)
     if not missing:
-        return _answer_freshly(site, request, body, now_ms)
+        return _answer_freshly(site, request, body, now_ms + FRESHNESS_WAIT_MS)
 
     def tell(outcomes: list[Outcome]) -> None:
-        request.answer(_answer(site, request.api_version, body))
+        if all(outcome.code is ErrorCode.NONE for outcome in outcomes):
+            request.answer(_answer(site, request.api_version, body))
+            return
+        # Another request may have been quicker, and what it created may have no leaders yet: a client that is
+        # told so asks again after a second.
+        answer = _answer_freshly(site, request, body, now_ms + CREATION_WAIT_MS)
+        if answer is not None:
+            request.answer(answer)
 
     make_changes(site, missing, now_ms=now_ms, timeout_ms=CREATION_WAIT_MS, then=tell)
     return None
 
 
-def _answer_freshly(site: Site, request: Request, body: MetadataRequest, now_ms: int) -> Message | None:
+def _answer_freshly(site: Site, request: Request, body: MetadataRequest, at_ms_max: int) -> Message | None:
     """Who asks for certain topics has often just lost their leader: the answer waits until leaders are known
     to live."""
     rows = [_row_asked(site, asked) for asked in body.topics or ()]
@@ -73,7 +80,7 @@ def _answer_freshly(site: Site, request: Request, body: MetadataRequest, now_ms:
     def tell() -> None:
         request.answer(_answer(site, request.api_version, body))
 
-    site.freshness.when_fresh(groups, now_ms + FRESHNESS_WAIT_MS, tell)
+    site.freshness.when_fresh(groups, at_ms_max, tell)
     return None
 
 
