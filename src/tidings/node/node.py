@@ -238,11 +238,8 @@ class Node:
             if changed:
                 self._roles_changed(changed, now_ms)
             advanced, outbox.advanced = outbox.advanced, {}
-            for group in advanced:
-                if group == METADATA_GROUP:
-                    self._metadata_advanced(now_ms)
-                else:
-                    self.replicas.advanced(group, now_ms)
+            if advanced:
+                self._groups_advanced(advanced, now_ms)
             for confirmed in _taken(outbox, "reads_confirmed"):
                 self.confirmations.answer(
                     confirmed.group, confirmed.context, leads=confirmed.index is not None
@@ -272,13 +269,18 @@ class Node:
         self.settling.check()
         self.freshness.check()
 
+    def _groups_advanced(self, groups: Mapping[int, None], now_ms: int) -> None:
+        for group in groups:
+            if group == METADATA_GROUP:
+                self.metadata.advance(now_ms)
+            else:
+                self.replicas.advanced(group, now_ms)
+        self.settling.check()
+        self.freshness.check()
+
     def _title_of(self, group: int) -> str:
         replica = self.replicas.by_group.get(group)
         return TITLE if replica is None else replica.title
-
-    def _metadata_advanced(self, now_ms: int) -> None:
-        self.metadata.advance(now_ms)
-        self.settling.check()
 
     def _install(self, group: int, start: StartState) -> None:
         """The group's log was replaced. Its files follow when the flush is durable that tells the write-ahead
@@ -353,10 +355,17 @@ class Node:
         return self.metadata.applied_index
 
     def knows_leaders(self, groups: Sequence[int]) -> bool:
+        """Leaders that can be asked for their end: one that is elected cannot tell it before an entry of its
+        own term is committed, which it knows itself."""
         return all(
-            group not in self.broker.cluster.partitions or self.living.leader_of(group).broker_id >= 0
+            group not in self.broker.cluster.partitions
+            or (self.living.leader_of(group).broker_id >= 0 and not self._begins_to_lead(group))
             for group in groups
         )
+
+    def _begins_to_lead(self, group: int) -> bool:
+        led = self.host.groups.get(group)
+        return led is not None and led.is_leader and not led.term_start_committed
 
     def leading_members(self, groups: Sequence[int]) -> set[int]:
         """The other brokers that are known to lead one of the groups."""
