@@ -48,6 +48,7 @@ class PeerNetwork:
         self._full: set[int] = set()  # members whose connection takes no more
         self._accepted: dict[AcceptedPeer, None] = {}
         self._own: set[Address] = set()  # addresses that lead here
+        self._has_begun = False
         self._is_running = asyncio.Event()
         self._is_running.set()
 
@@ -75,8 +76,9 @@ class PeerNetwork:
                 self._tasks.pop(address).cancel()
 
     def begin(self) -> None:
-        """The owner knows its cluster and is ready to send: tell it of the peers that are connected already.
-        Who said to be of no cluster, or of another one, has to say again who it is."""
+        """The owner knows its cluster, and can send and take frames: tell it of the peers that are connected
+        already. Who said to be of no cluster, or of another one, has to say again who it is."""
+        self._has_begun = True
         own = self._owner.own_hello()
         founders = {member for _, member in own.founders}
         ends: list[PeerLink | AcceptedPeer] = [*self._links.values(), *self._accepted]
@@ -88,6 +90,7 @@ class PeerNetwork:
         for link in self._link_by_member.values():
             if link.hello is not None:
                 self._owner.peer_up(link.hello)
+        self._read_or_wait()
 
     def send(self, frames: Iterable[tuple[int, Sequence[bytes | memoryview]]]) -> None:
         """One frame each to a member. What finds no connection is lost."""
@@ -109,13 +112,11 @@ class PeerNetwork:
     def pause(self) -> None:
         """Read nothing, dial nobody, and tell the owner nothing."""
         self._is_running.clear()
-        for accepted in self._accepted:
-            accepted.pause()
+        self._read_or_wait()
 
     def resume(self) -> None:
         self._is_running.set()
-        for accepted in self._accepted:
-            accepted.resume()
+        self._read_or_wait()
 
     def abort(self) -> None:
         if self._server is not None:
@@ -176,6 +177,7 @@ class PeerNetwork:
         for older in list(self._accepted):
             if older is not accepted and older.hello is not None and older.hello.member == hello.member:
                 older.abort()
+        self._read_or_wait()
         self._owner.peer_seen(hello)
         self.dial(self._links)
         link = self._links.get(Address.parse(hello.peer))
@@ -195,6 +197,16 @@ class PeerNetwork:
 
     # -- parts
 
+    def _read_or_wait(self) -> None:
+        """Frames that come before the owner can take them wait where they are: lost ones would be sent again
+        after a second only. A handshake goes on."""
+        for accepted in self._accepted:
+            is_early = accepted.hello is not None and not self._has_begun
+            if is_early or not self._is_running.is_set():
+                accepted.pause()
+            else:
+                accepted.resume()
+
     def _addresses_of_accepted(self) -> set[Address]:
         hellos = [accepted.hello for accepted in self._accepted]
         return {Address.parse(hello.peer) for hello in hellos if hello is not None}
@@ -204,9 +216,8 @@ class PeerNetwork:
         strangers = [stranger for stranger in self._accepted if stranger.hello is None]
         if len(strangers) >= _STRANGERS_MAX:
             strangers[0].abort()
-        if not self._is_running.is_set():
-            accepted.pause()
         self._accepted[accepted] = None
+        self._read_or_wait()
         return accepted
 
     def _forget(self, accepted: AcceptedPeer) -> None:

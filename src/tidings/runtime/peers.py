@@ -242,6 +242,7 @@ class AcceptedPeer(asyncio.Protocol):
         self._transport: asyncio.Transport | None = None
         self._deadline: asyncio.TimerHandle | None = None
         self._is_paused = False
+        self._early = b""  # what came together with the proof
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         # A loop's own transports need not inherit from asyncio's class.
@@ -281,6 +282,7 @@ class AcceptedPeer(asyncio.Protocol):
         self._is_paused = False
         if self._transport is not None:
             self._transport.resume_reading()
+            self._take_early()
 
     def _shake(self, handshake: Acceptor, data: bytes) -> None:
         assert self._transport is not None
@@ -293,8 +295,14 @@ class AcceptedPeer(asyncio.Protocol):
             self._handshake = None
             self.hello = handshake.peer
             self._owner.peer_accepted(self, self.hello)
-            if handshake.rest:
-                self._take(handshake.rest)
+            self._early = handshake.rest
+            if not self._is_paused:
+                self._take_early()
+
+    def _take_early(self) -> None:
+        early, self._early = self._early, b""
+        if early:
+            self.data_received(early)
 
     def _take(self, data: bytes) -> None:
         assert self.hello is not None

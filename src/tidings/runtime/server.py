@@ -28,7 +28,7 @@ from tidings.runtime.clock import SteadyClock
 from tidings.runtime.data import DataFolder, OpenedData
 from tidings.runtime.network import PeerNetwork
 from tidings.runtime.persistence import Persistence
-from tidings.runtime.registration import Registration, RegistrationRefused
+from tidings.node.registration import Registration, RegistrationRefused
 from tidings.runtime.storage import StorageThreads
 from tidings.telemetry.events import EventLog, Level
 
@@ -355,8 +355,7 @@ class BrokerServer:
             self.wake()
 
     def peer_frame(self, hello: Hello, frame: bytes) -> None:
-        if self._node is None:
-            return  # not begun yet; the log's protocol sends again
+        assert self._node is not None, hello  # the network begins with the node
         self.wake()
         try:
             self._node.receive(hello.member, frame, self.now_ms())
