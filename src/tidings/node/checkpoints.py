@@ -102,8 +102,8 @@ class Checkpoints:
         self._carrying.pop(group, None)
 
     def _save(self, group: int) -> None:
-        """A group that is not open holds its files: the metadata has not named it yet, and only `removed` says that
-        nothing of it is needed."""
+        """A group that is not open holds its files: the metadata has not named it yet, and only `removed`
+        says that nothing of it is needed."""
         last_index = self._owner.last_index(group)
         if self._owner.save_checkpoint(group) is not None:
             self._saving[group] = last_index

@@ -11,6 +11,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from tidings.broker.cluster import METADATA_GROUP as METADATA_GROUP
 from tidings.raft.entries import Entry, StartState
 
 
@@ -127,10 +128,11 @@ class ReadEntries:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FindTime:
-    """The batch in which a reader that asks for a time begins, not wholly below `offset_min`."""
+    """The batch in which a reader that asks for a time begins, not wholly below `offset_min`. None asks for
+    the first of the newest time that there is."""
 
     group: int
-    timestamp: int
+    timestamp: int | None
     offset_min: int
 
 

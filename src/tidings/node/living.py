@@ -12,7 +12,8 @@ from tidings.broker.cluster import METADATA_GROUP
 from tidings.broker.ports import NO_EPOCH, NO_LEADER, Leader
 from tidings.raft.host import RaftHost
 
-# A broker that is gone for so long is no longer named to clients: longer than any restart, far shorter than an outage.
+# A broker that is gone for so long is no longer named to clients: longer than any restart, far shorter than
+# an outage.
 _LISTED_MS = 60_000
 
 

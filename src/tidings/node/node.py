@@ -28,6 +28,7 @@ from tidings.node.formation import Founding
 from tidings.node.freshness import Freshness
 from tidings.node.jobs import Compute, ReadEntries, ReadJob, ResetLog, SaveCheckpoint, StorageJob
 from tidings.node.living import Living
+from tidings.node.messages import PeerMessageError
 from tidings.node.metadata import TITLE, Metadata
 from tidings.node.recovered import RecoveredGroup, begin_metadata
 from tidings.node.replicas import Replicas
@@ -37,6 +38,7 @@ from tidings.protocol.schema import Message
 from tidings.raft import wire
 from tidings.raft.config import RaftConfig
 from tidings.raft.entries import Entry, StartState
+from tidings.raft.errors import WireError
 from tidings.raft.group import Group
 from tidings.raft.host import RaftHost
 from tidings.raft.messages import Append, InstallStart
@@ -137,12 +139,10 @@ class Node:
         return self.broker.handle(request, now_ms)
 
     def receive(self, member: int, frame: bytes, now_ms: int) -> None:
-        """A frame from a peer. Raises WireError or PeerMessageError for what no broker of this format
-        sends."""
+        """A frame from a peer. Raises PeerMessageError for what no broker of this format sends."""
         self.now_ms = now_ms
         if frame[:1] == peer_messages.RAFT:
-            for message in wire.decode(frame[1:]):
-                self.host.step(message, now_ms)
+            self._step(frame, now_ms)
             return
         said = peer_messages.decode(frame)
         match said:
@@ -156,6 +156,13 @@ class Node:
                 self.send_to(member, peer_messages.Pong(said.context).encode())
             case peer_messages.Pong():
                 self.freshness.answered(member, said)
+
+    def _step(self, frame: bytes, now_ms: int) -> None:
+        try:
+            for message in wire.decode(frame, len(peer_messages.RAFT)):
+                self.host.step(message, now_ms)
+        except WireError as error:
+            raise PeerMessageError(str(error)) from error
 
     def peer_up(self, member: int, broker_id: int, now_ms: int) -> None:
         self.now_ms = now_ms

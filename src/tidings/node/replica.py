@@ -143,7 +143,8 @@ class Replica:
 
     def find_batch_by_time(self, timestamp: int, then: Callable[[bytes | None], None]) -> None:
         asked_index = self.written_index
-        job = FindTime(group=self.group.group, timestamp=timestamp, offset_min=self.log_start_offset)
+        asked = None if timestamp == ports.TIME_OF_NEWEST else timestamp
+        job = FindTime(group=self.group.group, timestamp=asked, offset_min=self.log_start_offset)
 
         def found_on_disk(batch: bytes | None) -> None:
             if self.group.log.window_first > asked_index + 1:

@@ -101,16 +101,16 @@ def _encode_append_reply(m: AppendReply, small: list[bytes]) -> None:
     )
 
 
-def decode(frame: bytes) -> list[Message]:
-    """The messages of a frame. Raises WireError for anything else."""
+def decode(frame: bytes, begin: int = 0) -> list[Message]:
+    """The messages that a frame holds from `begin` on. Raises WireError for anything else."""
     try:
-        version, sender, receiver, count = _FRAME.unpack_from(frame, 0)
+        version, sender, receiver, count = _FRAME.unpack_from(frame, begin)
         if version != FORMAT_VERSION:
             raise WireError(f"frame of format version {version}, this one reads {FORMAT_VERSION}")
         if count * TIMEOUT_NOW.size > len(frame):
             raise WireError(f"{count} messages do not fit into {len(frame)} bytes")
         messages: list[Message] = []
-        at = _FRAME.size
+        at = begin + _FRAME.size
         for _ in range(count):
             message, at = _DECODERS[frame[at]](frame, at, sender, receiver)
             messages.append(message)
@@ -138,7 +138,7 @@ def _decode_append(frame: bytes, at: int, sender: int, receiver: int) -> tuple[M
         index += 1
         if end > len(frame) or entry_index != index or entry_term > term or kind > _ENTRY_KIND_MAX:
             raise WireError(
-                f"entry {entry_index} (term {entry_term}, kind {kind}, {payload_bytes} bytes) after {index - 1}"
+                f"entry {entry_index} (term {entry_term}, kind {kind}, {payload_bytes} bytes) in place {index}"
             )
         entries.append(Entry(entry_index, entry_term, kind, base_offset, record_count, frame[at:end]))
         at = end

@@ -13,9 +13,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from tidings.broker.cluster import METADATA_GROUP
 from tidings.config.options import Config
 from tidings.node.formation import Founding
+from tidings.node.jobs import METADATA_GROUP
 from tidings.node.recovered import RecoveredGroup
 from tidings.runtime.storage import segment_facts
 from tidings.storage import recovery

@@ -21,14 +21,13 @@ from tidings.node.formation import Formation, Founding, Waiting
 from tidings.node.handshake import Hello
 from tidings.node.messages import PeerMessageError
 from tidings.node.node import Node
+from tidings.node.registration import Registration, RegistrationRefused
 from tidings.protocol.schema import Message
-from tidings.raft.errors import WireError
 from tidings.runtime.clients import Clients
 from tidings.runtime.clock import SteadyClock
 from tidings.runtime.data import DataFolder, OpenedData
 from tidings.runtime.network import PeerNetwork
 from tidings.runtime.persistence import Persistence
-from tidings.node.registration import Registration, RegistrationRefused
 from tidings.runtime.storage import StorageThreads
 from tidings.telemetry.events import EventLog, Level
 
@@ -359,7 +358,7 @@ class BrokerServer:
         self.wake()
         try:
             self._node.receive(hello.member, frame, self.now_ms())
-        except (WireError, PeerMessageError) as error:
+        except PeerMessageError as error:
             self.log.event("peer_malformed", peer=hello.broker_id, reason=str(error))
             self._network.drop(hello)
 

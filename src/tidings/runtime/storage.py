@@ -12,9 +12,8 @@ from collections.abc import Callable
 from time import perf_counter
 from typing import Any
 
-from tidings.broker.cluster import METADATA_GROUP
-from tidings.broker.ports import TIME_OF_NEWEST
 from tidings.node.jobs import (
+    METADATA_GROUP,
     BeginGroup,
     Compute,
     DropBelow,
@@ -256,9 +255,10 @@ def _read(
             return store.read_offset(job.offset, job.bytes_max, job.offset_max)
         case ReadEntries():
             return store.read_entries(job.first_index, job.bytes_max)
-        case FindTime() if job.timestamp == TIME_OF_NEWEST:
+        case FindTime(timestamp=None):
             return store.reader.find_newest(offset_min=job.offset_min)
         case FindTime():
+            assert job.timestamp is not None, job
             return store.reader.find_time(job.timestamp, offset_min=job.offset_min)
 
 

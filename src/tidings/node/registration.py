@@ -2,7 +2,7 @@
 
 Its one rule: a broker serves clients only after the cluster's metadata, as this broker has applied it, names
 it with this very disk. A disk that the cluster does not know under this id is refused, with the command that
-replaces the lost one. Tests: tests/runtime/test_registration.py
+replaces the lost one. Tests: tests/node/test_registration.py
 """
 
 from __future__ import annotations
