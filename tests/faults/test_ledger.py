@@ -1,0 +1,118 @@
+"""The ledger finds what a cluster may do to messages; an account that adds up has no findings."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import pytest
+
+from tests.faults.ledger import Ledger, Outcome
+
+
+def account(*, acknowledged: Sequence[int], refused: int = 0) -> Ledger:
+    """Messages 0, 1, 2, ... of writer w to partition 0, acknowledged at these offsets, then refused ones."""
+    ledger = Ledger()
+    for number, offset in enumerate(acknowledged):
+        ledger.acknowledged(ledger.sent("w", 0, number), offset)
+    for number in range(len(acknowledged), len(acknowledged) + refused):
+        ledger.refused(ledger.sent("w", 0, number), "because")
+    return ledger
+
+
+def read_all(ledger: Ledger, rows: Sequence[tuple[int, str]], reader: str = "last") -> None:
+    for offset, value in rows:
+        ledger.read(reader, 0, offset, value.encode())
+    ledger.read_all(reader, 0, max((offset for offset, _ in rows), default=-1) + 1)
+
+
+def kinds(ledger: Ledger) -> set[str]:
+    return {finding.kind for finding in ledger.findings()}
+
+
+def test_an_account_that_adds_up_has_no_findings() -> None:
+    ledger = account(acknowledged=[0, 1])
+
+    read_all(ledger, [(0, "w.0.0"), (1, "w.0.1")])
+
+    assert ledger.findings() == []
+    assert ledger.count(Outcome.OK) == 2
+    assert ledger.end_acknowledged(0) == 2
+
+
+def test_an_unknown_outcome_may_be_there_or_not() -> None:
+    ledger = account(acknowledged=[0])
+    ledger.sent("w", 0, 1)
+    ledger.sent("w", 0, 2)
+
+    read_all(ledger, [(0, "w.0.0"), (1, "w.0.2")])
+
+    assert ledger.findings() == []
+    assert ledger.count(Outcome.UNKNOWN) == 2
+
+
+@pytest.mark.parametrize(
+    ("acknowledged", "rows", "expected"),
+    [
+        ([0, 1], [(0, "w.0.0")], {"lost"}),
+        ([0], [(1, "w.0.0")], {"moved", "hole"}),
+        ([0], [(0, "w.0.0"), (1, "w.0.0")], {"duplicate", "moved"}),
+        ([0], [(0, "w.0.0"), (1, "x.0.0")], {"phantom"}),
+        ([0], [(0, "w.0.0"), (1, "w.1.0")], {"phantom"}),
+        ([1, 0], [(0, "w.0.1"), (1, "w.0.0")], {"disorder"}),
+        ([0, 1], [(1, "w.0.1"), (0, "w.0.0")], {"backwards"}),
+        ([0, 2], [(0, "w.0.0"), (2, "w.0.1")], {"hole"}),
+    ],
+    ids=lambda value: "+".join(sorted(value)) if isinstance(value, set) else None,
+)
+def test_what_does_not_add_up_is_named(
+    acknowledged: list[int], rows: list[tuple[int, str]], expected: set[str]
+) -> None:
+    ledger = account(acknowledged=acknowledged)
+
+    read_all(ledger, rows)
+
+    assert kinds(ledger) == expected
+
+
+def test_two_readers_that_disagree_on_an_offset_are_a_finding() -> None:
+    ledger = account(acknowledged=[])
+    ledger.sent("w", 0, 0)
+    ledger.sent("w", 0, 1)
+    ledger.read("early", 0, 0, b"w.0.1")
+
+    read_all(ledger, [(0, "w.0.0")])
+
+    assert kinds(ledger) == {"inconsistent"}
+
+
+def test_a_refused_message_that_is_read_is_a_phantom() -> None:
+    ledger = account(acknowledged=[], refused=1)
+
+    read_all(ledger, [(0, "w.0.0")])
+
+    assert kinds(ledger) == {"failed", "phantom"}
+
+
+def test_refusals_are_findings_unless_they_are_allowed_for() -> None:
+    ledger = account(acknowledged=[], refused=1)
+
+    read_all(ledger, [])
+
+    assert kinds(ledger) == {"failed"}
+    assert ledger.findings(refusals_allowed=True) == []
+
+
+def test_an_error_told_to_a_reader_is_a_finding() -> None:
+    ledger = account(acknowledged=[])
+    ledger.complained("watcher", "offset out of range")
+
+    read_all(ledger, [])
+
+    assert kinds(ledger) == {"error"}
+
+
+def test_without_a_full_reading_there_is_no_verdict() -> None:
+    ledger = account(acknowledged=[0])
+
+    with pytest.raises(AssertionError, match="nobody has read all"):
+        ledger.findings()
