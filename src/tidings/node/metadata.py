@@ -84,13 +84,13 @@ class Metadata:
             self._append(message.proposal + message.command, now_ms)
 
     def advance(self, now_ms: int) -> None:
-        """Apply what is newly committed, and answer the proposals among it."""
+        """Apply what is newly committed, and on this broker's own disk (see Replica.advance); answer the proposals
+        among it."""
         group = self.group
-        if group.commit_index <= self.applied_index:
+        last_index = min(group.commit_index, group.durable_index)
+        if last_index <= self.applied_index:
             return
-        for entry in group.log.entries_from(self.applied_index + 1):
-            if entry.index > group.commit_index:
-                break
+        for entry in group.log.entries_between(self.applied_index + 1, last_index):
             self.applied_index = entry.index
             if entry.kind != EntryKind.COMMAND:
                 continue

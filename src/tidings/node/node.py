@@ -191,6 +191,9 @@ class Node:
         for job in self._resets.pop(flush.number, ()):
             self.store(replace(job, wal_sequence=place.sequence))
         self.host.persisted(flush, now_ms)
+        for group in flush.last:
+            if group in self.host.groups:
+                self.host.outbox.advanced[group] = None  # what is durable now may be applied now
         self.checkpoints.flushed(flush, place.file_number)
 
     def stored(self, job: StorageJob, result: object, now_ms: int) -> None:

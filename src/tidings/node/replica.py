@@ -196,23 +196,23 @@ class Replica:
         self._take_start(start)
 
     def advance(self, now_ms: int) -> None:
-        """The commit index or the durable index moved: apply what is newly committed, then let waiters go
-        on."""
+        """The commit index or the durable index moved: apply what is newly committed, then let waiters go on.
+        Only what is on this broker's own disk too is applied: a checkpoint must never be ahead of the write-ahead
+        log, or a crash could leave a log behind it that is not its continuation."""
         group = self.group
         partition = self.partition
         assert partition is not None
-        if group.commit_index > self.applied_index:
+        last_index = min(group.commit_index, group.durable_index)
+        if last_index > self.applied_index:
             size_bytes = 0
-            for entry in group.log.entries_from(self.applied_index + 1):
-                if entry.index > group.commit_index:
-                    break
+            for entry in group.log.entries_between(self.applied_index + 1, last_index):
+                self._applied_offset = entry.next_offset
                 if entry.kind == EntryKind.RECORDS:
                     partition.committed(entry.base_offset, entry.payload, now_ms)
                     size_bytes += len(entry.payload)
                 elif entry.kind == EntryKind.LOG_START:
                     self._move_log_start(entry)
-            self.applied_index = group.commit_index
-            self._applied_offset = group.commit_offset
+            self.applied_index = last_index
             self._owner.has_unwritten(self, size_bytes)
         partition.advanced(now_ms)
 
