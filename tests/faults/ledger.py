@@ -14,8 +14,7 @@ told is unknown. Kinds of findings:
     hole          offsets of a full reading that nobody was given
     disorder      a writer's messages in another order than they were sent
     backwards     a reading whose offsets do not grow
-    error         a reader was told of an error that no healing cluster gives
-    failed        refused, where nobody allowed for it (`refusals_allowed`)
+    error         a client was told of an error that it should not see
 """
 
 from __future__ import annotations
@@ -67,7 +66,6 @@ class Ledger:
         self._lock = threading.Lock()
         self._sent: dict[bytes, _Sent] = {}
         self._readings: dict[tuple[str, int], _Reading] = defaultdict(_Reading)
-        self._refusals: list[str] = []
         self._complaints: list[str] = []
 
     # -- what writers tell
@@ -85,11 +83,14 @@ class Ledger:
             sent = self._sent[value]
             sent.outcome, sent.offset = Outcome.OK, offset
 
-    def refused(self, value: bytes, reason: str) -> None:
+    def refused(self, value: bytes) -> None:
         """The cluster, or the client before it sent anything, said that the message was not taken."""
         with self._lock:
             self._sent[value].outcome = Outcome.FAILED
-            self._refusals.append(f"{value.decode()}: {reason}")
+
+    def complained(self, client: str, error: str) -> None:
+        with self._lock:
+            self._complaints.append(f"{client}: {error}")
 
     # -- what readers tell
 
@@ -101,10 +102,6 @@ class Ledger:
         """The reader began at offset 0 and has come to the end."""
         with self._lock:
             self._readings[reader, partition].end_offset = end_offset
-
-    def complained(self, reader: str, error: str) -> None:
-        with self._lock:
-            self._complaints.append(f"{reader}: {error}")
 
     # -- what comes of it
 
@@ -118,7 +115,7 @@ class Ledger:
             offsets = [sent.offset for sent in self._sent.values() if sent.partition == partition]
         return max(offsets, default=-1) + 1
 
-    def findings(self, *, refusals_allowed: bool = False) -> list[Finding]:
+    def findings(self) -> list[Finding]:
         """Everything that is wrong. Needs a full reading of every partition."""
         with self._lock:
             values = self._values_by_offset()
@@ -132,8 +129,6 @@ class Ledger:
                 *self._backwards(),
                 *(Finding("error", -1, complaint) for complaint in self._complaints),
             ]
-            if not refusals_allowed:
-                found += [Finding("failed", -1, reason) for reason in self._refusals]
         return sorted(found)
 
     def _values_by_offset(self) -> dict[tuple[int, int], set[bytes]]:

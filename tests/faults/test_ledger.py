@@ -15,7 +15,7 @@ def account(*, acknowledged: Sequence[int], refused: int = 0) -> Ledger:
     for number, offset in enumerate(acknowledged):
         ledger.acknowledged(ledger.sent("w", 0, number), offset)
     for number in range(len(acknowledged), len(acknowledged) + refused):
-        ledger.refused(ledger.sent("w", 0, number), "because")
+        ledger.refused(ledger.sent("w", 0, number))
     return ledger
 
 
@@ -90,19 +90,19 @@ def test_a_refused_message_that_is_read_is_a_phantom() -> None:
 
     read_all(ledger, [(0, "w.0.0")])
 
-    assert kinds(ledger) == {"failed", "phantom"}
+    assert kinds(ledger) == {"phantom"}
 
 
-def test_refusals_are_findings_unless_they_are_allowed_for() -> None:
+def test_a_refused_message_that_is_nowhere_is_no_finding() -> None:
     ledger = account(acknowledged=[], refused=1)
 
     read_all(ledger, [])
 
-    assert kinds(ledger) == {"failed"}
-    assert ledger.findings(refusals_allowed=True) == []
+    assert ledger.findings() == []
+    assert ledger.count(Outcome.FAILED) == 1
 
 
-def test_an_error_told_to_a_reader_is_a_finding() -> None:
+def test_an_error_told_to_a_client_is_a_finding() -> None:
     ledger = account(acknowledged=[])
     ledger.complained("watcher", "offset out of range")
 

@@ -108,13 +108,16 @@ class Writer:
                 with self._changed:
                     self._acknowledged_sent_s[partition] = max(self._acknowledged_sent_s[partition], sent_s)
                     self._changed.notify_all()
-            elif error.code() in _NOT_TAKEN:
-                self._ledger.refused(value, error.str())
+            else:
+                self._ledger.complained(self._name, error.str())
+                if error.code() in _NOT_TAKEN:
+                    self._ledger.refused(value)
 
         try:
             self._producer.produce(self._topic, value, partition=partition, on_delivery=delivered)
         except BufferError:
-            self._ledger.refused(value, "the client's queue is full")
+            self._ledger.refused(value)
+            self._ledger.complained(self._name, "the client's queue is full")
 
 
 class Watcher:
