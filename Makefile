@@ -20,11 +20,11 @@ $(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { \
 endef
 
 .DEFAULT_GOAL := help
-.PHONY: help up test test-long check format bench lock programs clean
+.PHONY: help up test test-long check format bench compatibility lock programs clean
 .DELETE_ON_ERROR:
 
 help: ## List the targets
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-10s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-13s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
 
 up: $(RUNTIME) ## Start a cluster on this machine, from a fresh clone too (ARGS: options of `tidings up`)
 	@exec $(BIN)/tidings up $(ARGS)
@@ -49,6 +49,9 @@ format: $(DEVELOP) ## Format the code, and mend what the linter can mend
 
 bench: $(DEVELOP) ## Measure Tidings beside Apache Kafka on this machine (ARGS: options of bench.compare)
 	$(BIN)/python -m bench.compare $(ARGS)
+
+compatibility: $(DEVELOP) programs ## Write docs/compatibility.md from what stock clients can do (needs Java, Maven, Node)
+	$(BIN)/python -m tools.compatibility
 
 lock: $(DEVELOP) ## Write requirements/ from pyproject.toml (ARGS="--upgrade" takes the newest)
 	$(BIN)/python -m tools.lock $(ARGS)

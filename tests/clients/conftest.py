@@ -10,7 +10,7 @@ Tests of what only Tidings answers (refusals, log events) are skipped where a cl
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 
 import pytest
 
@@ -37,16 +37,17 @@ def topics(cluster: Cluster, stock: Librdkafka) -> Topics:
     return Topics(cluster, stock)
 
 
-@pytest.fixture(autouse=True)
-def what_it_shows(request: pytest.FixtureRequest, record_property: Callable[[str, object], None]) -> None:
-    """Writes into the test report what docs/compatibility.md may say because of this test."""
-    client = getattr(request.cls, "CLIENT", getattr(request.module, "CLIENT", ""))
-    for marker in request.node.iter_markers("shows"):
-        record_property("shows", f"{client}: {marker.args[0]}")
-
-
 @pytest.fixture(scope="session")
 def without_groups(cluster: Cluster) -> None:
     """For tests of how groups and transactions are refused."""
     if wire.JOIN_GROUP in wire.api_keys(cluster.addresses[0]):
         pytest.skip("this cluster serves consumer groups")
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Writes into the test report what docs/compatibility.md may say because of each test."""
+    for item in items:
+        for marker in item.iter_markers("shows"):
+            assert isinstance(item, pytest.Function)
+            client = getattr(item.cls, "CLIENT", None) or item.module.CLIENT
+            item.user_properties.append(("shows", f"{client}: {marker.args[0]}"))

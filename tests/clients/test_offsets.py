@@ -50,6 +50,20 @@ def test_a_new_topic_begins_and_ends_at_zero(stock: Librdkafka, topics: Topics, 
     assert (empty.error, empty.high_watermark, empty.records) == (0, 0, b"")
 
 
+@pytest.mark.shows("a topic can be used as soon as its creation is answered")
+def test_a_new_topic_can_be_asked_for_its_end_at_once(
+    cluster: Cluster, stock: Librdkafka, topics: Topics
+) -> None:
+    if cluster.log is None:
+        pytest.skip("Apache Kafka answers before all its brokers know the topic")
+    names = [topics.name() for _ in range(20)]
+
+    for name in names:
+        stock.create_topic(name, partitions=1, replicas=topics.replicas, settings={})
+
+        assert watermarks(stock, name) == (0, 0)
+
+
 @pytest.mark.shows("offset by time, exact to the record")
 @pytest.mark.parametrize("compression", COMPRESSIONS)
 def test_a_time_finds_the_first_record_that_is_not_older(

@@ -81,7 +81,8 @@ LEFT_OUT: Mapping[int, str] = MappingProxyType(
         **dict.fromkeys((76, 77, 78, 79, 83, 84, 85, 86, 87, 90, 91, 92), _SHARE_GROUPS),
         **dict.fromkeys((88, 89), "streams groups come later"),
         **dict.fromkeys((48, 49), "there are no quotas"),
-        **dict.fromkeys((71, 72, 74), "clients' telemetry is not collected"),
+        **dict.fromkeys((71, 72), "clients' telemetry is not collected"),
+        74: "only topics and brokers have settings, and both can be listed",
         **dict.fromkeys((55, 57, 64, 80, 81), "the metadata quorum is changed by the brokers' own means"),
     }
 )
