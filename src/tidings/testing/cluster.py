@@ -12,7 +12,7 @@ import os
 import random
 import secrets
 import tempfile
-from collections.abc import Callable, Coroutine, Mapping, Sequence
+from collections.abc import Coroutine, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
@@ -144,22 +144,26 @@ class Cluster:
             self._thread = None
             self._brokers = {}
 
-    def kill(self, broker_id: int) -> None:
-        """As `kill -9`: its connections are gone and it does nothing more. Its folder stays as it is."""
-        self._call(self._broker(broker_id).kill(), _STOP_S_MAX, f"killing broker {broker_id}")
+    def kill(self, *broker_ids: int) -> None:
+        """As `kill -9`: their connections are gone and they do nothing more. Their folders stay."""
+        brokers = self._named(broker_ids)
+        self._call(_kill(brokers), _STOP_S_MAX, f"killing {_said(broker_ids)}")
 
-    def restart(self, broker_id: int) -> None:
-        """Start the broker again, with its folder and its port; one that still runs is killed first."""
-        broker = self._broker(broker_id)
-        self._call(_restart(broker), self._start_s_max, f"restarting broker {broker_id}")
+    def restart(self, *broker_ids: int) -> None:
+        """Start them again with their folders and ports, killed first if they run. Returns when they serve,
+        for which a majority of the brokers has to live: name them together where it does not."""
+        brokers = self._named(broker_ids)
+        self._call(_restart(brokers), self._start_s_max, f"restarting {_said(broker_ids)}")
 
-    def pause(self, broker_id: int) -> None:
-        """As SIGSTOP: it reads and sends nothing, while its clock goes on."""
-        self._call(_run(self._broker(broker_id).pause), _STOP_S_MAX, f"pausing broker {broker_id}")
+    def pause(self, *broker_ids: int) -> None:
+        """As SIGSTOP: they read and send nothing, while their clocks go on."""
+        brokers = self._named(broker_ids)
+        self._call(_pause(brokers), _STOP_S_MAX, f"pausing {_said(broker_ids)}")
 
-    def resume(self, broker_id: int) -> None:
+    def resume(self, *broker_ids: int) -> None:
         """As SIGCONT."""
-        self._call(_run(self._broker(broker_id).resume), _STOP_S_MAX, f"resuming broker {broker_id}")
+        brokers = self._named(broker_ids)
+        self._call(_resume(brokers), _STOP_S_MAX, f"resuming {_said(broker_ids)}")
 
     # -- parts
 
@@ -201,12 +205,15 @@ class Cluster:
             self._facts[number] = BrokerFacts(id=number, kafka=str(Address(_HOST, kafka_port)), data=data)
             self._brokers[number] = EmbeddedBroker(config, secret=self._secret, events=self._events)
 
-    def _broker(self, broker_id: int) -> EmbeddedBroker:
+    def _named(self, broker_ids: Sequence[int]) -> list[EmbeddedBroker]:
         if self._thread is None:
             raise ClusterError("the cluster is not running")
-        if broker_id not in self._brokers:
-            raise ClusterError(f"there is no broker {broker_id}: they are numbered from 1 to {self._count}")
-        return self._brokers[broker_id]
+        for broker_id in broker_ids:
+            if broker_id not in self._brokers:
+                raise ClusterError(
+                    f"there is no broker {broker_id}: they are numbered from 1 to {self._count}"
+                )
+        return [self._brokers[broker_id] for broker_id in broker_ids]
 
     def _call(
         self,
@@ -251,8 +258,8 @@ def _config(options: Mapping[str, object]) -> Config:
         raise ClusterError(f"{error.problem}{hint}", Exit.CONFIG) from error
 
 
-async def _run(function: Callable[[], None]) -> None:
-    function()
+def _said(broker_ids: Sequence[int]) -> str:
+    return f"broker {', '.join(map(str, broker_ids))}"
 
 
 async def _start(brokers: Sequence[EmbeddedBroker]) -> None:
@@ -268,10 +275,20 @@ async def _start(brokers: Sequence[EmbeddedBroker]) -> None:
         raise
 
 
-async def _restart(broker: EmbeddedBroker) -> None:
-    await broker.kill()
-    await broker.start()
+async def _restart(brokers: Sequence[EmbeddedBroker]) -> None:
+    await _kill(brokers)
+    await _start(brokers)
 
 
 async def _kill(brokers: Sequence[EmbeddedBroker]) -> None:
     await asyncio.gather(*(broker.kill() for broker in brokers))
+
+
+async def _pause(brokers: Sequence[EmbeddedBroker]) -> None:
+    for broker in brokers:
+        broker.pause()
+
+
+async def _resume(brokers: Sequence[EmbeddedBroker]) -> None:
+    for broker in brokers:
+        broker.resume()
