@@ -1,0 +1,162 @@
+"""A broker's write-ahead log in memory: numbered files of flushes, and what a restart reads from them.
+
+What it keeps is durable; a flush that is not written yet is lost in a crash, as a torn last one is. The rules
+are those of storage/wal_tails.py: an entry replaces its index and all behind it, a start mark counts once a
+checkpoint answers it, and a log that ends before its newest entry is damaged.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from tidings.raft.entries import Entry, EntryKind, HardState
+from tidings.raft.outbox import Flush
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FakePlace:
+    """Where a flush stands."""
+
+    file_number: int
+    sequence: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CheckpointedAt:
+    """Where a group's checkpoint stands, and the start mark that it answers (the flush's sequence number)."""
+
+    index: int
+    term: int
+    reset_sequence: int
+
+
+NO_CHECKPOINT = CheckpointedAt(index=0, term=0, reset_sequence=0)
+
+
+@dataclass(slots=True)
+class _LogFile:
+    """One file. The first of each life of the process makes earlier start marks in vain for good."""
+
+    number: int
+    begins_life: bool
+    flushes: list[tuple[int, Flush]] = field(default_factory=list)  # (sequence, flush)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReadTail:
+    """What the log says of one group behind its checkpoint. `problem` says why the group is damaged."""
+
+    entries: list[Entry]
+    problem: str | None
+    oldest_file: int | None  # the first file with an entry that the checkpoint does not hold
+
+
+class FakeLog:
+    """The write-ahead log of one broker."""
+
+    def __init__(self, *, flushes_per_file: int) -> None:
+        self.hard_states: dict[int, HardState] = {}
+        self.is_doubtful = False
+        self._flushes_per_file = flushes_per_file
+        self._last: dict[int, tuple[int, int]] = {}  # group -> index and term of the newest entry written
+        self._forgotten: set[int] = set()  # durable with the next flush
+        self._files = [_LogFile(number=1, begins_life=True)]
+        self._next_sequence = 1
+
+    @property
+    def oldest_file(self) -> int:
+        return self._files[0].number
+
+    @property
+    def newest_file(self) -> int:
+        return self._files[-1].number
+
+    def groups(self) -> set[int]:
+        return {*self.hard_states, *self._last}
+
+    def begin_life(self) -> None:
+        """A process starts: it writes into a file of its own. What it had not written is gone."""
+        self._forgotten.clear()
+        self._files.append(_LogFile(number=self.newest_file + 1, begins_life=True))
+
+    def write(self, flush: Flush) -> FakePlace:
+        for group in self._forgotten:
+            self._scrub(group)
+        self._forgotten.clear()
+        newest = self._files[-1]
+        if len(newest.flushes) >= self._flushes_per_file:
+            newest = _LogFile(number=newest.number + 1, begins_life=False)
+            self._files.append(newest)
+        newest.flushes.append((self._next_sequence, flush))
+        self._next_sequence += 1
+        self._last.update(flush.last)
+        self.hard_states.update(flush.hard_states)
+        return FakePlace(file_number=newest.number, sequence=self._next_sequence - 1)
+
+    def cut(self, below_file: int) -> None:
+        while len(self._files) > 1 and self._files[0].number < below_file:
+            del self._files[0]
+
+    def forget(self, group: int) -> None:
+        """Nothing of the group is needed any more, from the next flush on."""
+        self._forgotten.add(group)
+
+    def read(self, group: int, checkpoint: CheckpointedAt) -> ReadTail:
+        """What a start that happens now reads of the group."""
+        tail: list[Entry] = []
+        hole: str | None = None
+        oldest_by_index: dict[int, int] = {}  # index -> file, of entries that no later one replaced
+        is_ignoring = False
+        last = (0, 0)
+        for file in self._files:
+            is_ignoring = is_ignoring and not file.begins_life
+            for sequence, flush in file.flushes:
+                for entry in [entry for owner, entry in flush.entries if owner == group]:
+                    if entry.kind == EntryKind.START:
+                        is_ignoring = checkpoint.reset_sequence < sequence
+                    if is_ignoring:
+                        continue
+                    last = (entry.index, entry.term)
+                    for index in [index for index in oldest_by_index if index >= entry.index]:
+                        del oldest_by_index[index]
+                    if entry.kind == EntryKind.START or entry.index <= checkpoint.index:
+                        tail, hole = [], None
+                        continue
+                    oldest_by_index[entry.index] = file.number
+                    place = entry.index - checkpoint.index - 1
+                    if place > len(tail):
+                        hole = f"entries before index {entry.index} are missing"
+                        continue
+                    hole = hole if place else None
+                    tail[place:] = [entry]
+        return ReadTail(
+            entries=tail,
+            problem=hole or self._problem(group, checkpoint, tail, last),
+            oldest_file=min(oldest_by_index.values(), default=None),
+        )
+
+    def _problem(
+        self, group: int, checkpoint: CheckpointedAt, tail: list[Entry], last: tuple[int, int]
+    ) -> str | None:
+        # Where all entries of the group are cut, the newest one ever written is known from the states that
+        # each file begins with.
+        index, term = last if last[0] else self._last.get(group, (0, 0))
+        end = (tail[-1].index, tail[-1].term) if tail else (checkpoint.index, checkpoint.term)
+        if end[0] < index or (end[0] == index and end[1] != term):
+            return f"the log ends at {end}, but had reached {(index, term)}"
+        return None
+
+    def _scrub(self, group: int) -> None:
+        for file in self._files:
+            file.flushes = [(sequence, _without(flush, group)) for sequence, flush in file.flushes]
+        self.hard_states.pop(group, None)
+        self._last.pop(group, None)
+
+
+def _without(flush: Flush, group: int) -> Flush:
+    return Flush(
+        number=flush.number,
+        entries=[held for held in flush.entries if held[0] != group],
+        hard_states={owner: state for owner, state in flush.hard_states.items() if owner != group},
+        last={owner: last for owner, last in flush.last.items() if owner != group},
+    )
