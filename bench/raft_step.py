@@ -21,6 +21,22 @@ GROUP = 1
 PAYLOAD = bytes(100)
 MEMBERS = (1, 2, 3)
 NOW_MS = 1_000_000
+IDLE_GROUPS = 1_000
+TICK_MS = 20
+
+
+def add_new(host: RaftHost, group: int, start: StartState) -> None:
+    host.add(
+        group=group,
+        start=start,
+        hard=HardState(term=0, vote=0),
+        tail=[],
+        first_index=1,
+        first_offset=0,
+        doubtful=False,
+        damaged=False,
+        now_ms=NOW_MS,
+    )
 
 
 class Cluster:
@@ -32,33 +48,23 @@ class Cluster:
             member: RaftHost(member=member, config=RaftConfig(), random=Random(member)) for member in MEMBERS
         }
         for host in self.hosts.values():
-            host.add(
-                group=GROUP,
-                start=start,
-                hard=HardState(term=0, vote=0),
-                tail=[],
-                first_index=1,
-                first_offset=0,
-                doubtful=False,
-                damaged=False,
-                now_ms=NOW_MS,
-            )
+            add_new(host, GROUP, start)
         self.hosts[1].tick(NOW_MS + 50)
-        while any(self.move(member) for member in MEMBERS):
+        while any(self.move(member, NOW_MS) for member in MEMBERS):
             pass
         self.leader = self.hosts[1].groups[GROUP]
         assert self.leader.term_start_committed
 
-    def move(self, member: int) -> bool:
+    def move(self, member: int, now_ms: int) -> bool:
         """Flush one host and deliver what it has to say; whether there was anything."""
         host = self.hosts[member]
-        host.flush(NOW_MS)
+        host.flush(now_ms)
         flush = host.outbox.seal()
         if flush is not None:
-            host.persisted(flush, NOW_MS)
+            host.persisted(flush, now_ms)
         messages = self.take_messages(member)
         for message in messages:
-            self.hosts[message.receiver].step(message, NOW_MS)
+            self.hosts[message.receiver].step(message, now_ms)
         return bool(messages)
 
     def take_messages(self, member: int) -> list[Message]:
@@ -83,6 +89,7 @@ def main() -> None:
     for _ in range(ROUNDS):
         measure_round(watch)
     measure_wire(watch)
+    measure_idle(watch)
     for title, us in watch.best_us.items():
         print(f"{title:<66}{us:8.2f} us")
 
@@ -126,6 +133,28 @@ def measure_round(watch: Stopwatch) -> None:
     watch.note("leader: seal a flush of one entry", sealing)
     watch.note("leader: own flush durable", saving)
     watch.note("follower: append of one entry with its reply", following / 2)
+
+
+def measure_idle(watch: Stopwatch) -> None:
+    """What a host does in a second for groups in which nothing happens, a third of which it leads."""
+    cluster = Cluster()
+    for group in range(2, IDLE_GROUPS + 1):
+        voters = MEMBERS[group % 3 :] + MEMBERS[: group % 3]
+        start = StartState(index=0, term=0, offset=0, membership=Membership(voters=voters))
+        for host in cluster.hosts.values():
+            add_new(host, group, start)
+    now_ms = NOW_MS
+    took = 0.0
+    for second in range(5):
+        for _ in range(1000 // TICK_MS):
+            now_ms += TICK_MS
+            for member, host in cluster.hosts.items():
+                began = time.perf_counter()
+                host.tick(now_ms)
+                took += (time.perf_counter() - began) if second >= 3 else 0.0
+                while cluster.move(member, now_ms):
+                    pass
+    watch.note(f"a second of {IDLE_GROUPS} idle groups: ticks and beats of one host", took / 2 / 3 * ENTRIES)
 
 
 def measure_wire(watch: Stopwatch) -> None:

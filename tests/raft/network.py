@@ -161,6 +161,9 @@ class Network:
     def propose(self, payload: bytes = b"batch", record_count: int = 1, group: int = GROUP) -> Entry:
         return self.leader(group).propose(EntryKind.RECORDS, payload, record_count, self.now_ms)
 
+    def propose_at(self, member: int, payload: bytes, group: int = GROUP) -> Entry:
+        return self.group(member, group).propose(EntryKind.RECORDS, payload, 1, self.now_ms)
+
     def payloads(self, member: int, group: int = GROUP) -> list[bytes]:
         """The records that a member holds."""
         log = self.group(member, group).log
@@ -222,15 +225,8 @@ class Network:
     def settle(self, rounds_max: int = 200) -> None:
         """Deliver, flush and write until nothing is left; members with slow disks keep their flushes."""
         for _ in range(rounds_max):
-            self.collect()
-            writable = [
-                m for m in self.hosts if m not in self.slow_disks and m not in self.dead and self.unwritten[m]
-            ]
-            if not self.under_way and not writable:
+            if not self.move_once():
                 return
-            for member in writable:
-                self.write(member)
-            self.deliver_all()
         raise AssertionError(f"still moving after {rounds_max} rounds: {self.under_way[:5]}")
 
     def move_once(self) -> bool:

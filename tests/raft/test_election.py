@@ -306,6 +306,18 @@ def test_a_leader_cut_off_from_the_majority_stops_leading_within_a_timeout() -> 
         network.group(1).propose(EntryKind.RECORDS, b"a", 1, network.now_ms)
 
 
+def test_a_host_that_stood_still_blames_nobody_before_it_has_read_what_they_said() -> None:
+    """An event loop that stalls sees all others silent at once."""
+    network = running()
+    sent = len(network.sent)
+
+    network.now_ms += 5_000
+    network.pass_time(5_000)
+
+    assert (network.leaders(), network.leader().term) == ([1], 1)
+    assert not [message for message in network.sent[sent:] if isinstance(message, VoteRequest)]
+
+
 def test_a_leader_of_an_older_term_steps_down_when_it_hears_of_a_newer_one() -> None:
     network = running()
 

@@ -6,7 +6,7 @@ agree again or the sender learns what it does not lead any more. It must not kno
 led. Tests: tests/raft/test_beats.py
 
     every beat interval    Beat(digest of what I lead)  ->
-                           <-  BeatReply(matches)          equal: each has heard the other
+                           <-  BeatReply(matches)          equal: heard as a leader, agreed as a follower
     if they differ         Led(all that I lead)         ->  heard; whatever follows me goes on doing so
                            <-  LedReply(what is outdated)  I step down there
     on winning an election Led(what is new)             ->
@@ -63,14 +63,14 @@ def announce(host: BeatingHost) -> None:
 def on_beat(host: BeatingHost, beat: Beat, now_ms: int) -> None:
     matches = beat.digest == host.leaders.digest_of(beat.sender)
     if matches:
-        host.peers.heard(beat.sender, now_ms)
+        host.peers.heard_ms[beat.sender] = now_ms
     host.outbox.messages.append(BeatReply(NO_GROUP, 0, host.member, beat.sender, beat.sent_ms, matches))
 
 
 def on_beat_reply(host: BeatingHost, reply: BeatReply, now_ms: int) -> None:
     if reply.matches:
-        # Heard as of the question: an answer that was long under way says nothing about now.
-        host.peers.heard(reply.sender, min(reply.sent_ms, now_ms))
+        # As of the question: an answer that was long under way says nothing about now.
+        host.peers.agreed(reply.sender, min(reply.sent_ms, now_ms))
         return
     durable_flush = host.outbox.durable_flush
     leads = [
@@ -130,7 +130,7 @@ def disown_others(host: BeatingHost, led: Led) -> None:
 
 
 def on_led_reply(host: BeatingHost, reply: LedReply, now_ms: int) -> None:
-    host.peers.heard(reply.sender, min(reply.sent_ms, now_ms))
+    host.peers.agreed(reply.sender, min(reply.sent_ms, now_ms))
     for number, term in reply.outdated:
         group = host.groups.get(number)
         if group is not None and group.role is Role.LEADER and group.term < term:

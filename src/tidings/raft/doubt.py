@@ -24,6 +24,10 @@ this replica too, and that leader could crash and answer without it. Catching up
 asking would not do: that leader may be of an older term than the forgotten vote, which is held by a voter it
 does not hear.
 
+Who is asked: the voters as this replica knows them, and as those who answer do, for it may have lost the news
+of who votes now, too, and then a promise may have been counted by leaders that it does not know. Members
+that were replaced since, perhaps with their disks, need not answer.
+
 A whole group in doubt goes on once all answer: answering needs no trust in oneself, what was committed is on
 a voter that lost nothing, and the replica with the newest log stands. The only voter of a group has nobody to
 ask and goes on at once. A damaged replica, whose log is gone, asks the same round: its floor keeps it from
@@ -46,23 +50,43 @@ def begin(group: GroupState, now_ms: int) -> None:
 
 
 def ask(group: GroupState, now_ms: int) -> None:
-    """Ask all voters that have not answered the phase, now and until they do. The next phase follows when all
-    have."""
+    """Ask all who have not answered the phase, now and until they do. The next one follows when all have."""
     doubt = group.doubt
     assert doubt is not None, group.group
-    missing = [voter for voter in group.other_voters() if voter not in doubt.answers]
-    if missing:
-        for voter in missing:
-            group.send(
-                DoubtRequest(group.group, group.term, group.member, voter, doubt.round_number, doubt.phase)
-            )
-        group.arm(min(group.deadline_ms, now_ms + group.config.beat_interval_ms))
-    elif doubt.phase == PHASE_FORGET:
-        doubt.phase = PHASE_HOLDINGS
+    learn(doubt, group.members.electorates(group.commit_index))
+    voters = voters_to_ask(group, doubt)
+    if any(voter not in doubt.forgot for voter in voters):
+        doubt.phase = PHASE_FORGET
         doubt.answers = {}
-        ask(group, now_ms)
+        missing = [voter for voter in voters if voter not in doubt.forgot]
     else:
+        doubt.phase = PHASE_HOLDINGS
+        missing = [voter for voter in voters if voter not in doubt.answers]
+    if not missing:
         close(group)
+        return
+    for voter in missing:
+        group.send(
+            DoubtRequest(group.group, group.term, group.member, voter, doubt.round_number, doubt.phase)
+        )
+    group.arm(min(group.deadline_ms, now_ms + group.config.beat_interval_ms))
+
+
+def learn(doubt: Doubt, electorates: tuple[tuple[int, tuple[int, ...]], ...]) -> None:
+    """Take what somebody says of who votes. What is known as of a newer commit index makes older voters
+    irrelevant: all that was committed by then is on the disks of the newer ones."""
+    if not electorates:
+        return
+    commit_index = electorates[0][0]
+    if commit_index > doubt.electorates_index:
+        doubt.electorates_index = commit_index
+        doubt.electorates = {i: voters for i, voters in doubt.electorates.items() if i > commit_index}
+    doubt.electorates.update((i, voters) for i, voters in electorates if i >= doubt.electorates_index)
+
+
+def voters_to_ask(group: GroupState, doubt: Doubt) -> list[int]:
+    voters = dict.fromkeys(voter for electorate in doubt.electorates.values() for voter in electorate)
+    return [voter for voter in voters if voter != group.member]
 
 
 def on_doubt_request(group: GroupState, request: DoubtRequest) -> None:
@@ -82,6 +106,7 @@ def on_doubt_request(group: GroupState, request: DoubtRequest) -> None:
             request.phase,
             log.last_index,
             log.last_term,
+            group.members.electorates(group.commit_index),
         )
     )
 
@@ -92,11 +117,17 @@ def on_doubt_reply(group: GroupState, reply: DoubtReply, now_ms: int) -> None:
         return
     if reply.round_number != doubt.round_number or reply.phase != doubt.phase:
         return
-    doubt.answers[reply.sender] = None
     doubt.term = max(doubt.term, reply.term)
-    if doubt.phase == PHASE_HOLDINGS:
+    voters_before = voters_to_ask(group, doubt)
+    learn(doubt, reply.electorates)
+    voters = voters_to_ask(group, doubt)
+    if doubt.phase == PHASE_FORGET:
+        doubt.forgot[reply.sender] = None
+    else:
+        doubt.answers[reply.sender] = None
         doubt.floor = max(doubt.floor, (reply.last_term, reply.last_index))
-    if all(voter in doubt.answers for voter in group.other_voters()):
+    answered = doubt.forgot if doubt.phase == PHASE_FORGET else doubt.answers
+    if voters != voters_before or all(voter in answered for voter in voters):
         ask(group, now_ms)
 
 

@@ -63,7 +63,7 @@ def tick(group: GroupState, now_ms: int) -> None:
         return
     if in_haste:
         group.campaign_at_ms = None
-    due_ms = group.contact_ms() + group.timeout_ms
+    due_ms = max(group.contact_ms() + group.timeout_ms, group.peers.excused_until_ms)
     if now_ms < due_ms:
         group.arm(due_ms if group.campaign_at_ms is None else min(due_ms, group.campaign_at_ms))
     elif not follows_announced_leader(group, now_ms):
@@ -88,8 +88,8 @@ def follows_announced_leader(group: GroupState, now_ms: int) -> bool:
 
 
 def can_stand(group: GroupState) -> bool:
-    """Only a voter whose log is all that it ever acknowledged, or as new as that must be, may lead. One that was
-    removed stands too: the others may not know of it yet, and need its log (Raft dissertation 4.2.2)."""
+    """Only a voter may lead, and only with all that it ever acknowledged in its log. One that was removed
+    stands too: the others may not know of it yet, and need its log (Raft dissertation 4.2.2)."""
     if group.damaged or group.installing or group.doubtful:
         return False
     if not group.members.has_voted(group.member):

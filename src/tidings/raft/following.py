@@ -42,7 +42,12 @@ def on_append(group: GroupState, append: Append, now_ms: int) -> None:
     entries = append.entries
     if agreed_index < group.commit_index:
         # What is committed here agrees with every leader's log: go on behind it.
-        entries = entries[group.commit_index - agreed_index :]
+        known = entries[: group.commit_index - agreed_index]
+        assert all(e.index <= log.start_index or log.term_at(e.index) == e.term for e in known), (
+            group.group,
+            append,
+        )
+        entries = entries[len(known) :]
         agreed_index = group.commit_index
     elif agreed_index > log.last_index or log.term_at(agreed_index) != append.prev_term:
         refuse(group, append)

@@ -169,11 +169,13 @@ def doubt_sent(group: GroupState, follower: Progress) -> None:
 
 def hears_majority(group: GroupState, now_ms: int) -> bool:
     """Whether a majority was heard within an election timeout, this replica included."""
-    heard_ms = group.peers.heard_ms
+    if now_ms < group.peers.excused_until_ms:
+        return True
+    agreed_ms = group.peers.agreed_ms
     since_ms = now_ms - group.config.election_timeout_ms_min
     heard = 1 if group.is_voter else 0
     for follower in group.voters:
-        if follower.last_ack_ms > since_ms or heard_ms.get(follower.member, 0) > since_ms:
+        if follower.last_ack_ms > since_ms or agreed_ms.get(follower.member, 0) > since_ms:
             heard += 1
     return heard >= majority(len(group.membership.voters))
 

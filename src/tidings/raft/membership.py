@@ -54,6 +54,12 @@ class MembershipHistory:
         """Whether a member is a voter, or was one as far as this history goes back."""
         return any(member in membership.voters for membership in self._memberships)
 
+    def electorates(self, commit_index: int) -> tuple[tuple[int, tuple[int, ...]], ...]:
+        """(index, voters): as of the commit index, then of every membership behind it."""
+        pairs = zip(self._indexes, self._memberships, strict=True)
+        later = [(index, membership.voters) for index, membership in pairs if index > commit_index]
+        return ((commit_index, self.at(commit_index).voters), *later)
+
     def at(self, index: int) -> Membership:
         """The membership as of an entry; the oldest one known for entries before the history."""
         for place in range(len(self._indexes) - 1, 0, -1):

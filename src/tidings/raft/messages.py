@@ -254,9 +254,10 @@ class DoubtRequest(Message):
 
 
 class DoubtReply(Message):
-    """What the sender holds, all of it durable: its term and its newest entry."""
+    """What the sender holds, all of it durable: its term, its newest entry, and who votes as far as it knows:
+    (index, voters) as of its commit index, then of every membership behind that."""
 
-    __slots__ = ("last_index", "last_term", "phase", "round_number")
+    __slots__ = ("electorates", "last_index", "last_term", "phase", "round_number")
 
     def __init__(
         self,
@@ -268,6 +269,7 @@ class DoubtReply(Message):
         phase: int,
         last_index: int,
         last_term: int,
+        electorates: tuple[tuple[int, tuple[int, ...]], ...],
     ) -> None:
         self.group = group
         self.term = term
@@ -277,6 +279,7 @@ class DoubtReply(Message):
         self.phase = phase
         self.last_index = last_index
         self.last_term = last_term
+        self.electorates = electorates
 
 
 class Beat(Message):

@@ -11,13 +11,17 @@ class Peers:
     """The other members. All dicts keep the order of arrival, so that the same inputs give the same
     messages."""
 
-    __slots__ = ("down", "heard_ms", "known", "paused", "skipped")
+    __slots__ = ("agreed_ms", "down", "excused_until_ms", "heard_ms", "known", "paused", "skipped")
 
     def __init__(self) -> None:
         self.known: dict[int, None] = {}
-        # When the other host was last known to agree with what this host believes of who leads what.
+        # When the other host last confirmed that it leads all that this host believes it leads, and when it last
+        # confirmed that it believes of this host what this one leads. One says nothing about the other.
         self.heard_ms: dict[int, int] = {}
+        self.agreed_ms: dict[int, int] = {}
         self.down: dict[int, None] = {}
+        # After this host itself stood still: until then nobody's silence counts, what they said is unread.
+        self.excused_until_ms = 0
         # The transport to these is full, and groups that had something to send to them meanwhile.
         self.paused: dict[int, None] = {}
         self.skipped: dict[int, dict[int, None]] = {}
@@ -26,12 +30,12 @@ class Peers:
         self.known[member] = None
 
     def forget(self, member: int) -> None:
-        for members in (self.known, self.heard_ms, self.down, self.paused, self.skipped):
+        for members in (self.known, self.heard_ms, self.agreed_ms, self.down, self.paused, self.skipped):
             members.pop(member, None)
 
-    def heard(self, member: int, at_ms: int) -> None:
-        if at_ms > self.heard_ms.get(member, 0):
-            self.heard_ms[member] = at_ms
+    def agreed(self, member: int, at_ms: int) -> None:
+        if at_ms > self.agreed_ms.get(member, 0):
+            self.agreed_ms[member] = at_ms
 
     def skip(self, member: int, group: int) -> None:
         """Remember that a group had something for a paused member."""

@@ -147,6 +147,11 @@ def on_append_reply(group: GroupState, reply: AppendReply, now_ms: int) -> None:
     if follower is None or reply.session != follower.session:
         return  # not the leader, or not a member, any more; or said before the follower lost what it had
     follower.last_ack_ms = now_ms
+    if not reply.counts and follower.counted_index:
+        # It says itself that it may have lost what it promised. Its round asks the voters that it knows of,
+        # and this leader may be none of them.
+        follower.forget_promises()
+        group.outbox.dirty[group.group] = None
     if reply.read_context and reply.counts:
         reads.acknowledged(group, follower, reply.read_context)
     if reply.needs_start:

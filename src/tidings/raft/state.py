@@ -94,12 +94,28 @@ class IncomingStart:
 class Doubt:
     """What a replica asks that may have forgotten promises (doubt.py)."""
 
-    __slots__ = ("answers", "floor", "is_open", "phase", "round_number", "term")
+    __slots__ = (
+        "answers",
+        "electorates",
+        "electorates_index",
+        "floor",
+        "forgot",
+        "is_open",
+        "phase",
+        "round_number",
+        "term",
+    )
 
     def __init__(self, round_number: int) -> None:
         self.round_number = round_number
         self.phase = 1
-        self.answers: dict[int, None] = {}  # voters that answered the phase
+        # Members that answered the first phase; and the second one, since all had answered the first.
+        self.forgot: dict[int, None] = {}
+        self.answers: dict[int, None] = {}
+        # Who may have counted a promise: the voters as of the newest commit index heard of, and of all
+        # memberships behind it, by the index of each.
+        self.electorates_index = -1
+        self.electorates: dict[int, tuple[int, ...]] = {}
         self.term = 0  # the newest term heard of
         self.floor = (0, 0)  # (term, index) of the newest entry that another voter holds
         self.is_open = True  # not all voters have answered: no vote, no candidacy

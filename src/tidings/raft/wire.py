@@ -138,7 +138,7 @@ def _decode_append(frame: bytes, at: int, sender: int, receiver: int) -> tuple[M
         index += 1
         if end > len(frame) or entry_index != index or entry_term > term or kind > _ENTRY_KIND_MAX:
             raise WireError(
-                f"entry {entry_index} (term {entry_term}, kind {kind}, {payload_bytes} bytes) in place {index}"
+                f"entry {entry_index} (term {entry_term}, kind {kind}, {payload_bytes} bytes) at {index}"
             )
         entries.append(Entry(entry_index, entry_term, kind, base_offset, record_count, frame[at:end]))
         at = end

@@ -34,7 +34,9 @@ TIMEOUT_NOW = struct.Struct("<BIQ")
 _INSTALL_START = struct.Struct("<BIQ QQIIII")  # index, term, piece offset, total bytes, session, piece bytes
 _INSTALL_REPLY = struct.Struct("<BIQ QIIB")  # start index, next offset, session, flags
 _DOUBT_REQUEST = struct.Struct("<BIQ QB")  # round, phase
-_DOUBT_REPLY = struct.Struct("<BIQ QBQQ")  # round, phase, last index, last term
+# round, phase, last index, last term, electorate count; each: u64 index | u16 voter count | u64 per voter
+_DOUBT_REPLY = struct.Struct("<BIQ QBQQH")
+_ELECTORATE = struct.Struct("<QH")
 _BEAT = struct.Struct("<BIQ QQ")  # sent ms, digest
 _BEAT_REPLY = struct.Struct("<BIQ QB")  # sent ms, flags
 _LED = struct.Struct("<BIQ QBI")  # sent ms, flags, count; then u32 group | u64 term each
@@ -86,7 +88,12 @@ def _encode_doubt_request(m: DoubtRequest, small: list[bytes]) -> None:
 
 
 def _encode_doubt_reply(m: DoubtReply, small: list[bytes]) -> None:
-    small.append(_DOUBT_REPLY.pack(8, m.group, m.term, m.round_number, m.phase, m.last_index, m.last_term))
+    count = len(m.electorates)
+    small.append(
+        _DOUBT_REPLY.pack(8, m.group, m.term, m.round_number, m.phase, m.last_index, m.last_term, count)
+    )
+    for index, voters in m.electorates:
+        small.append(_ELECTORATE.pack(index, len(voters)) + struct.pack(f"<{len(voters)}Q", *voters))
 
 
 def _encode_beat(m: Beat, small: list[bytes]) -> None:
@@ -162,9 +169,26 @@ def _decode_doubt_request(frame: bytes, at: int, sender: int, receiver: int) -> 
 
 
 def _decode_doubt_reply(frame: bytes, at: int, sender: int, receiver: int) -> tuple[Message, int]:
-    _, group, term, round_number, phase, last_index, last_term = _DOUBT_REPLY.unpack_from(frame, at)
-    reply = DoubtReply(group, term, sender, receiver, round_number, phase, last_index, last_term)
-    return reply, at + _DOUBT_REPLY.size
+    _, group, term, round_number, phase, last_index, last_term, count = _DOUBT_REPLY.unpack_from(frame, at)
+    at += _DOUBT_REPLY.size
+    electorates: list[tuple[int, tuple[int, ...]]] = []
+    for _ in range(count):
+        index, voter_count = _ELECTORATE.unpack_from(frame, at)
+        at += _ELECTORATE.size
+        electorates.append((index, struct.unpack_from(f"<{voter_count}Q", frame, at)))
+        at += 8 * voter_count
+    reply = DoubtReply(
+        group,
+        term,
+        sender,
+        receiver,
+        round_number,
+        phase,
+        last_index,
+        last_term,
+        tuple(electorates),
+    )
+    return reply, at
 
 
 def _decode_beat(frame: bytes, at: int, sender: int, receiver: int) -> tuple[Message, int]:

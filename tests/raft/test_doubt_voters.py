@@ -1,0 +1,100 @@
+"""Whom a replica asks that may have lost promises: who votes now, as far as anybody who answers knows."""
+
+from __future__ import annotations
+
+from tests.raft.network import GROUP, Network, running
+from tidings.raft.entries import Membership
+from tidings.raft.messages import AppendReply, DoubtReply, DoubtRequest
+from tidings.raft.progress import ProgressState
+
+OLD = (1, 2, 3)
+
+
+def asked(network: Network, member: int, since: int) -> set[int]:
+    return {m.receiver for m in network.sent[since:] if isinstance(m, DoubtRequest) and m.sender == member}
+
+
+def change(network: Network, voters: tuple[int, ...], learners: tuple[int, ...] = ()) -> None:
+    network.leader().propose_membership(Membership(voters=voters, learners=learners), network.now_ms)
+    network.pass_time(300)
+
+
+def moved_to_3_4_5() -> Network:
+    """A group whose voters were 1, 2, 3 and are 3, 4, 5 now. 3 comes back knowing the old ones only."""
+    network = running([1, 2, 3, 4, 5][:3])
+    for member in (4, 5):
+        network.disks[member] = type(network.disks[1])()
+        network.start(member)
+        network.create_replica(member, Membership(voters=OLD))
+        network.connect(member)
+        change(network, network.leader().membership.voters, (member,))
+        change(network, (*network.leader().membership.voters, member))
+    network.elect(4)
+    change(network, (2, 3, 4, 5))
+    change(network, (3, 4, 5))
+    network.crash(3)
+    return network
+
+
+def test_voters_that_an_answer_names_are_asked_too() -> None:
+    network = moved_to_3_4_5()
+    sent = len(network.sent)
+
+    network.restart(3, damaged=True)
+    network.settle()
+
+    assert {4, 5} <= asked(network, 3, sent)
+    assert not network.group(3).doubtful
+
+
+def test_a_voter_that_was_replaced_and_is_gone_need_not_answer() -> None:
+    network = moved_to_3_4_5()
+    network.crash(1)
+
+    network.restart(3, damaged=True)
+    network.settle()
+
+    assert not network.group(3).doubtful
+
+
+def test_a_voter_of_today_that_does_not_answer_is_waited_for() -> None:
+    network = moved_to_3_4_5()
+    network.crash(5)
+
+    network.restart(3, damaged=True)
+    network.pass_time(1_000)
+
+    assert network.group(3).doubtful
+
+
+def test_a_voter_heard_of_in_the_second_phase_is_asked_both() -> None:
+    network = running()
+    network.crash(3)
+    network.restart(3, doubtful=True)
+    group = network.group(3)
+    assert group.doubt is not None
+    number = group.doubt.round_number
+    for voter in (1, 2):
+        network.deliver(DoubtReply(GROUP, 1, voter, 3, number, 1, 1, 1, ()))
+
+    network.deliver(DoubtReply(GROUP, 1, 1, 3, number, 2, 9, 1, ((8, (1, 2, 3, 4)),)))
+    network.deliver(DoubtReply(GROUP, 1, 2, 3, number, 2, 9, 1, ()))
+    network.tick()
+    network.collect()
+
+    [phase] = {m.phase for m in network.under_way if isinstance(m, DoubtRequest) and m.receiver == 4}
+    assert phase == 1
+    assert group.doubtful
+
+
+def test_a_leader_that_is_not_asked_forgets_promises_when_it_hears_that_they_may_be_lost() -> None:
+    network = running()
+    network.propose(b"a")
+    network.pass_time(100)
+    follower = network.leader().progress_of()[3]
+    assert follower.counted_index == 2
+
+    network.deliver(AppendReply(GROUP, 1, 3, 1, False, 2, 0, 0, 0, 0, True, False, 0, follower.session))
+
+    assert follower.counted_index == follower.match_index == 0
+    assert follower.state is ProgressState.START
