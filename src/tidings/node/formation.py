@@ -53,9 +53,12 @@ class Formation:
         self._seen[hello.peer] = hello
 
     def decide(self) -> Founding | Waiting:
-        formed = next((hello for hello in self._seen.values() if not hello.is_blank), None)
-        if formed is not None:
-            return Founding(cluster_id=formed.cluster_id, members=dict(formed.founders))
+        formed = [hello for hello in self._seen.values() if not hello.is_blank]
+        if len({hello.cluster_id for hello in formed}) > 1:
+            which = ", ".join(f"{hello.peer}: {hello.cluster_id}" for hello in formed)
+            return Waiting(reason=f"the brokers belong to different clusters ({which})")
+        if formed:
+            return Founding(cluster_id=formed[0].cluster_id, members=dict(formed[0].founders))
         seeds = self._own.seeds
         if self._own.peer not in seeds:
             return Waiting(reason=f"{self._own.peer} is none of the seeds, and no seed is in a cluster yet")

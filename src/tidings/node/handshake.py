@@ -34,6 +34,9 @@ NONCE_BYTES = 32
 PROOF_BYTES = 32
 HELLO_BYTES_MAX = 4096
 _OPENING = struct.Struct(">4sHH32s")
+_DIRECTORY_BYTES = 16
+# What reading the fields of a hello can end in, whatever stands there.
+_NOT_A_HELLO = (ValueError, KeyError, TypeError, AttributeError, OverflowError, RecursionError)
 
 
 class HandshakeError(Exception):
@@ -68,17 +71,20 @@ class Hello:
     def decode(payload: bytes) -> Hello:
         try:
             fields = json.loads(payload)
+            directory = bytes.fromhex(fields["directory"])
+            if len(directory) != _DIRECTORY_BYTES:
+                raise ValueError(f"a directory id of {len(directory)} bytes")
             return Hello(
                 cluster_id=str(fields["cluster_id"]),
                 broker_id=int(fields["broker_id"]),
-                directory=bytes.fromhex(fields["directory"]).hex(),
+                directory=directory.hex(),
                 seeds=tuple(map(str, fields["seeds"])),
                 peer=str(Address.parse(fields["peer"])),
                 kafka=str(Address.parse(fields["kafka"])),
                 rack=str(fields["rack"]),
                 founders=tuple((int(broker_id), int(member)) for broker_id, member in fields["founders"]),
             )
-        except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
+        except _NOT_A_HELLO as error:
             raise HandshakeError(f"the peer's hello cannot be read: {error!r}") from error
 
 
