@@ -11,6 +11,8 @@ A frame's body is one byte for its kind, then
     3 SETTLED  u64 context: the answer
     4 PING     u64 context: are you there?
     5 PONG     u64 context: the answer
+    6 REFUSED  16 proposal id | i16 error code | text: the answer to a proposal of one who is no member of the
+               metadata group, so that it will not see what came of it in its log
 All numbers are little endian.
 """
 
@@ -19,15 +21,19 @@ from __future__ import annotations
 import struct
 from dataclasses import dataclass
 
+from tidings.protocol.errors import ErrorCode
+
 RAFT = b"\x00"
 _PROPOSE = b"\x01"
 _ASK = b"\x02"
 _SETTLED = b"\x03"
 _PING = b"\x04"
 _PONG = b"\x05"
+_REFUSED = b"\x06"
 PROPOSAL_ID_BYTES = 16
 _ASK_HEAD = struct.Struct("<QQ")
 _CONTEXT = struct.Struct("<Q")
+_CODE = struct.Struct("<h")
 _GROUP = struct.Struct("<I")
 
 
@@ -78,7 +84,17 @@ class Pong:
         return _PONG + _CONTEXT.pack(self.context)
 
 
-PeerMessage = Propose | Ask | Settled | Ping | Pong
+@dataclass(frozen=True, slots=True)
+class Refused:
+    proposal: bytes
+    code: ErrorCode
+    message: str
+
+    def encode(self) -> bytes:
+        return _REFUSED + self.proposal + _CODE.pack(self.code) + self.message.encode()
+
+
+PeerMessage = Propose | Ask | Settled | Ping | Pong | Refused
 
 
 def decode(frame: bytes) -> PeerMessage:
@@ -97,6 +113,10 @@ def decode(frame: bytes) -> PeerMessage:
             return Ping(*_CONTEXT.unpack(body))
         if kind == _PONG:
             return Pong(*_CONTEXT.unpack(body))
-    except struct.error as error:
+        if kind == _REFUSED:
+            (code,) = _CODE.unpack_from(body, PROPOSAL_ID_BYTES)
+            text = body[PROPOSAL_ID_BYTES + _CODE.size :].decode()
+            return Refused(body[:PROPOSAL_ID_BYTES], ErrorCode(code), text)
+    except (struct.error, ValueError) as error:
         raise PeerMessageError(f"a frame of kind {kind.hex()} and {len(body)} bytes: {error}") from error
     raise PeerMessageError(f"a frame of the unknown kind {kind.hex() or 'missing'}")

@@ -3,7 +3,8 @@
 Its one rule: a proposal is answered by what this broker itself applies: its id stands in the log before the
 command, so the proposer recognises its own, whoever led when it was appended. A proposal may be appended
 twice (after a lost leader); the first application is the answer, and commands are made so that the second
-changes nothing. It must not know what commands mean (broker/cluster). Tests: tests/node/test_metadata.py
+changes nothing. Who is no member of the group yet applies nothing, so the leader tells it of a refusal. It
+must not know what commands mean (broker/cluster). Tests: tests/node/test_metadata.py
 """
 
 from __future__ import annotations
@@ -18,7 +19,8 @@ from tidings.broker.dispatch import Broker
 from tidings.broker.outcome import Outcome
 from tidings.config.options import Config
 from tidings.node.jobs import ResetLog, SaveCheckpoint
-from tidings.node.messages import PROPOSAL_ID_BYTES, Propose
+from tidings.node.messages import PROPOSAL_ID_BYTES, Propose, Refused
+from tidings.protocol.errors import ErrorCode
 from tidings.raft.entries import EntryKind, StartState
 from tidings.raft.errors import LogFull, NotLeader
 from tidings.raft.group import Group
@@ -97,9 +99,18 @@ class Metadata:
             outcome = self._broker.apply(entry.payload[PROPOSAL_ID_BYTES:], entry.index, now_ms)
             if outcome.groups:
                 self._owner.groups_changed(outcome.groups)
-            waiting = self._proposals.pop(entry.payload[:PROPOSAL_ID_BYTES], None)
+            proposal = entry.payload[:PROPOSAL_ID_BYTES]
+            waiting = self._proposals.pop(proposal, None)
             if waiting is not None:
                 waiting.then(outcome)
+            elif outcome.code != ErrorCode.NONE and group.is_leader:
+                self._tell_stranger(proposal, outcome)
+
+    def refused_by_peer(self, message: Refused) -> None:
+        """The leader's word on a proposal that this broker will not see in its log."""
+        waiting = self._proposals.pop(message.proposal, None)
+        if waiting is not None:
+            waiting.then(Outcome(code=message.code, message=message.message))
 
     def tick(self, now_ms: int) -> None:
         """Send again what may have been lost; give up what is overdue."""
@@ -146,6 +157,13 @@ class Metadata:
             self._append(proposal + waiting.command, now_ms)
         elif self.group.leader:
             self._owner.send_to(self.group.leader, Propose(proposal, waiting.command).encode())
+
+    def _tell_stranger(self, proposal: bytes, outcome: Outcome) -> None:
+        member, _ = _PROPOSAL.unpack(proposal)
+        membership = self.group.membership
+        if member not in membership.voters and member not in membership.learners:
+            refused = Refused(proposal, outcome.code, outcome.message or outcome.code.name)
+            self._owner.send_to(member, refused.encode())
 
     def _append(self, payload: bytes, now_ms: int) -> None:
         try:

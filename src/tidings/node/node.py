@@ -156,6 +156,8 @@ class Node:
                 self.send_to(member, peer_messages.Pong(said.context).encode())
             case peer_messages.Pong():
                 self.freshness.answered(member, said)
+            case peer_messages.Refused():
+                self.metadata.refused_by_peer(said)
 
     def _step(self, frame: bytes, now_ms: int) -> None:
         try:

@@ -34,9 +34,10 @@ class Registration:
         self._done = done
 
     def begin(self, now_ms: int) -> None:
-        """Name the cluster if nobody has yet, then register. Each is tried again until it is answered."""
-        cluster = self._node.broker.cluster
-        if not cluster.cluster_id:
+        """Name the cluster if nobody has yet, which is for founders to do, then register. Each is tried again
+        until it is answered."""
+        is_founder = self._node.founding.founder_of(self._hello.member) is not None
+        if is_founder and not self._node.broker.cluster.cluster_id:
             command = encode_command(FormCluster(cluster_id=self._hello.cluster_id))
             self._node.metadata.propose(command, self._named, now_ms)
             return
