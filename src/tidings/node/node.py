@@ -93,6 +93,7 @@ class Node:
         self.timers = Timers()
         self.is_storage_full = False
         self._work = Turn()
+        self._leaders_version = 0  # of the table that everybody here knows of
         self._led_terms: dict[int, int] = {}  # group -> term in which this broker was elected
         self._resets: dict[int, list[ResetLog]] = {}  # by the flush that must be durable before
         self.host = RaftHost(member=member, config=raft_config(config), random=random)
@@ -249,6 +250,7 @@ class Node:
             changed, outbox.changed = outbox.changed, {}
             if changed:
                 self._roles_changed(changed, now_ms)
+                self._leaders_changed()
             advanced, outbox.advanced = outbox.advanced, {}
             if advanced:
                 self._groups_advanced(advanced, now_ms)
@@ -256,6 +258,9 @@ class Node:
                 self.confirmations.answer(
                     confirmed.group, confirmed.context, leads=confirmed.index is not None
                 )
+        if self._leaders_version != self.host.leaders.version:
+            self._leaders_version = self.host.leaders.version
+            self._leaders_changed()
         if outbox.settled:
             self._work.settled += outbox.settled
             outbox.settled = {}
@@ -277,6 +282,9 @@ class Node:
                 self._led_terms[group] = raft_group.term
                 facts: dict[str, str | int] = {"log": self._title_of(group), "epoch": raft_group.term}
                 self._work.events.append(("leader_elected", facts))
+
+    def _leaders_changed(self) -> None:
+        """Of groups that this broker has no replica of, too."""
         self.living.changed()
         self.settling.check()
         self.freshness.check()

@@ -26,9 +26,10 @@ def mix(group: int, term: int) -> int:
 class LeaderTable:
     """group -> (leader, term); leader 0: none known in that term."""
 
-    __slots__ = ("_digests", "table")
+    __slots__ = ("_digests", "table", "version")
 
     def __init__(self) -> None:
+        self.version = 0  # another number whenever the table is another
         self.table: dict[int, tuple[int, int]] = {}
         self._digests: dict[int, int] = {}
 
@@ -46,6 +47,7 @@ class LeaderTable:
 
     def forget(self, group: int) -> None:
         leader, term = self.table.pop(group, (0, 0))
+        self.version += 1
         if leader:
             self._digests[leader] ^= mix(group, term)
 
@@ -64,3 +66,4 @@ class LeaderTable:
         if leader:
             digests[leader] = digests.get(leader, 0) ^ mix(group, term)
         self.table[group] = (leader, term)
+        self.version += 1
