@@ -11,7 +11,6 @@ from dataclasses import dataclass, field
 
 from tests.fakes.node_log import NO_CHECKPOINT, CheckpointedAt, FakeLog
 from tidings.broker.cluster import METADATA_GROUP
-from tidings.broker.ports import TIME_OF_NEWEST
 from tidings.node.jobs import (
     BeginGroup,
     Compute,
@@ -319,5 +318,5 @@ def _read_entries(files: FakeGroupFiles, job: ReadEntries) -> list[Entry] | None
 def _find_time(files: FakeGroupFiles, job: FindTime) -> bytes | None:
     found = [entry.payload for entry in _batches(files) if entry.next_offset > job.offset_min]
     times = [read_header(batch).max_timestamp for batch in found]
-    wanted = max(times, default=0) if job.timestamp == TIME_OF_NEWEST else job.timestamp
+    wanted = max(times, default=0) if job.timestamp is None else job.timestamp
     return next((batch for batch, time in zip(found, times, strict=True) if time >= wanted), None)

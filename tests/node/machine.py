@@ -154,6 +154,12 @@ class Machine:
             self._node.peer_down(peer.member, self._world.now_ms, refused=refused)
             self.wake()
 
+    def damage(self, group: int) -> None:
+        """Synced bytes of the group turn out to be wrong."""
+        self.disk.damage_marks.add(group)
+        self.node.damaged(group, self._world.now_ms)
+        self.wake()
+
     def release_flushes(self) -> None:
         self.holds_flushes = False
         if self._flushing is not None:
@@ -226,7 +232,7 @@ class Machine:
         try:
             result = self.disk.do(job)
         except FakeDamage:
-            self._damaged(job.group)
+            self.damage(job.group)
         else:
             self.node.stored(job, result, self._world.now_ms)
             self.wake()
@@ -236,14 +242,9 @@ class Machine:
         try:
             result = self.disk.read(job)
         except FakeDamage as damage:
-            self._damaged(damage.args[0])
+            self.damage(damage.args[0])
             result = None
         then(result)
-        self.wake()
-
-    def _damaged(self, group: int) -> None:
-        self.disk.damage_marks.add(group)
-        self.node.damaged(group, self._world.now_ms)
         self.wake()
 
     def _registered(self, refusal: RegistrationRefused | None) -> None:

@@ -20,6 +20,14 @@ def followers_of(world: World, group: int) -> list[Machine]:
     return [machine for machine in world.running if machine is not leader]
 
 
+def leaders_told_by(client: Client, machine: Machine) -> list[int]:
+    """The leaders that the broker names for the topic."""
+    body = MetadataRequest(topics=[MetadataRequestTopic(name="t")], allow_auto_topic_creation=False)
+    asked = client.wait(machine.request(ApiKey.METADATA, 9, body))
+    (topic,) = asked.answer(MetadataResponse).topics
+    return [partition.leader_id for partition in topic.partitions]
+
+
 def test_a_new_topic_begins_at_zero_with_nothing_to_read(world: World, client: Client) -> None:
     (group,) = client.create_topic()
     leader = world.lead(group)
@@ -37,11 +45,31 @@ def test_a_created_topic_is_known_to_every_broker_with_its_leaders_when_that_is_
     client.create_topic(assignments=((1, 2, 3), (2, 3, 1), (3, 1, 2)))
 
     for machine in world.running:
-        body = MetadataRequest(topics=[MetadataRequestTopic(name="t")], allow_auto_topic_creation=False)
-        asked = client.wait(machine.request(ApiKey.METADATA, 9, body))
-        (topic,) = asked.answer(MetadataResponse).topics
-        assert topic.error_code == ErrorCode.NONE
-        assert all(partition.leader_id > 0 for partition in topic.partitions)
+        assert min(leaders_told_by(client, machine)) > 0
+
+
+def test_brokers_without_a_replica_hear_of_its_leader_too(world: World, client: Client) -> None:
+    before_ms = world.now_ms
+
+    client.create_topic(assignments=((2,),))
+
+    assert world.now_ms - before_ms < 200
+    assert [leaders_told_by(client, machine) for machine in world.running] == [[2], [2], [2]]
+
+
+def test_brokers_without_a_replica_hear_of_its_next_leader() -> None:
+    world = World(broker_count=4)
+    client = Client(world)
+    world.run_until(world.is_serving)
+    (group,) = client.create_topic(assignments=((1, 2, 3),))
+    first = leaders_told_by(client, world[4])
+
+    world.crash(1)
+    leader = world.lead(group)
+    world.run(100)
+
+    assert first == [1]
+    assert leaders_told_by(client, world[4]) == [leader.broker_id]
 
 
 def test_what_is_produced_is_read_in_order_and_bit_for_bit(world: World, client: Client) -> None:
