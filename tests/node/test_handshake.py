@@ -234,7 +234,7 @@ def test_random_bytes_end_in_a_refusal_or_in_waiting_for_more(received: bytes) -
 
 
 def test_brokers_of_different_clusters_have_nothing_to_say_to_each_other() -> None:
-    with pytest.raises(HandshakeError, match="broker 2 at .* belongs to the cluster b, this one to a"):
+    with pytest.raises(HandshakeError, match=r"broker 2 at .* belongs to the cluster b, this one to a"):
         check_cluster(hello(1, cluster_id="a"), hello(2, cluster_id="b"))
 
 
