@@ -25,6 +25,9 @@ from tests.clients import wire
 from tests.clients.librdkafka import Librdkafka
 from tests.faults.links import Links
 from tidings.runtime.secret import make_secret
+from tidings.storage.checkpoint import read_checkpoint
+from tidings.storage.files import OsFiles
+from tidings.storage.recovery import GROUPS_FOLDER
 
 BROKERS: Final = 3
 READY_S_MAX: Final = 30.0
@@ -205,6 +208,16 @@ class Cluster:
 
         what = f"broker {asked} naming leaders of {topic}"
         processes.wait_until(all_led, seconds_max=HEAL_S_MAX, what=what, pause_s=0.05)
+
+    def wait_for_checkpoint(self, broker_id: int, group: int) -> None:
+        """Until the group's checkpoint holds more than its beginning."""
+        folder = f"{self.brokers[broker_id].data}/{GROUPS_FOLDER}/{group}"
+
+        def is_there() -> bool:
+            checkpoint = read_checkpoint(OsFiles(), folder)
+            return checkpoint is not None and checkpoint.start.index > 0
+
+        wait_until(is_there, f"a checkpoint of group {group} at broker {broker_id}")
 
     def wait_for_event(self, broker_id: int, name: str, count: int = 1) -> None:
         broker = self.brokers[broker_id]

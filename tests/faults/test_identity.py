@@ -10,6 +10,7 @@ import google_crc32c
 from tests.faults.cluster import Cluster, running_cluster, wait_until
 from tests.faults.replicas import disagreements
 from tests.faults.traffic import running_traffic
+from tidings.broker.cluster import METADATA_GROUP
 from tidings.config.exits import Exit
 
 PARTITIONS = 3
@@ -33,13 +34,15 @@ def test_a_wiped_disk_is_refused_with_the_command_that_replaces_it(tmp_path: Pat
         assert "tidings broker --replace 2" in cluster.last_lines(2)
 
 
-def test_a_replaced_broker_catches_up_and_votes(tmp_path: Path) -> None:
-    with running_cluster(tmp_path) as cluster:
+def test_a_replaced_broker_catches_up_and_votes_and_the_old_disk_is_refused(tmp_path: Path) -> None:
+    with running_cluster(tmp_path, checkpoint_interval_ms="500") as cluster:
         cluster.create_topic("events", partitions=PARTITIONS)
         with running_traffic(cluster.bootstrap, "events", PARTITIONS) as traffic:
             old = member_of(cluster, 2)
+            cluster.wait_for_checkpoint(2, METADATA_GROUP)
             cluster.kill(2)
-            cluster.wipe(2)
+            folder = cluster.brokers[2].data
+            old_folder = folder.rename(tmp_path / "old")
             traffic.wait_for_progress()
 
             cluster.start(2, more=["--replace", "2"])
@@ -50,6 +53,16 @@ def test_a_replaced_broker_catches_up_and_votes(tmp_path: Path) -> None:
             cluster.kill(3)  # a majority needs the new member now
             traffic.wait_for_progress()
             cluster.start(3)
+            cluster.kill(2)
+            new_folder = folder.rename(tmp_path / "new")
+            old_folder.rename(folder)
+            cluster.launch(2)
+            assert cluster.wait_for_exit(2) == Exit.IDENTITY
+            assert "tidings broker --replace 2" in cluster.last_lines(2)
+            folder.rename(old_folder)
+            new_folder.rename(folder)
+            cluster.start(2)
+            traffic.wait_for_progress()
             traffic.settle()
         for number in cluster.brokers:
             assert cluster.terminate(number) == 0

@@ -4,6 +4,14 @@ from __future__ import annotations
 
 from tests.node.client import Client
 from tests.node.world import World
+from tidings.broker.cluster import METADATA_GROUP
+
+
+def save_checkpoints(world: World) -> None:
+    """What was applied so far is in every broker's checkpoint of the metadata."""
+    for machine in world.running:
+        assert machine.node.save_checkpoint(METADATA_GROUP) is not None
+    world.run(1_000)
 
 
 def test_a_founder_names_the_cluster_and_is_known_to_all(world: World) -> None:
@@ -54,7 +62,18 @@ def test_a_replaced_broker_becomes_a_voter_in_the_place_of_the_old_one(world: Wo
     world.run_until(lambda: world.is_even(group))
 
 
+def test_a_known_broker_serves_at_once_when_it_comes_back(world: World) -> None:
+    save_checkpoints(world)
+    for number in (1, 2, 3):
+        world.crash(number)
+
+    alone = world.start(2)
+
+    assert alone.is_registered
+
+
 def test_a_disk_that_was_replaced_is_refused_when_it_comes_back(world: World) -> None:
+    save_checkpoints(world)
     returning = world.crash(2)
     fresh = world.add(2, replace=True)
     world.start(2)
@@ -63,6 +82,7 @@ def test_a_disk_that_was_replaced_is_refused_when_it_comes_back(world: World) ->
     world.machines[2] = returning
 
     world.start(2)
+    assert returning.is_registered
     world.run_until(lambda: returning.refusal is not None)
 
     assert "tidings broker --replace 2" in str(returning.refusal)

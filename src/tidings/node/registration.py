@@ -23,7 +23,9 @@ class RegistrationRefused(Exception):
 
 
 class Registration:
-    """Registers until it is taken. `done` is called once, with None or the refusal."""
+    """Registers until it is taken. `done` is called with None once the broker may serve, which is at once where
+    its own copy of the metadata names this disk; and with the refusal whenever that comes: a disk that was
+    replaced while it was away learns so from the others only."""
 
     def __init__(
         self, node: Node, config: Config, hello: Hello, done: Callable[[RegistrationRefused | None], None]
@@ -32,6 +34,7 @@ class Registration:
         self._config = config
         self._hello = hello
         self._done = done
+        self._is_taken = False
 
     def begin(self, now_ms: int) -> None:
         """Name the cluster if nobody has yet, which is for founders to do, then register. Each is tried again
@@ -69,8 +72,7 @@ class Registration:
             replaces=self._config.replace,
         )
         if is_known:
-            self._done(None)
-            return
+            self._taken()
         self._node.metadata.propose(encode_command(command), self._registered, now_ms)
 
     def _registered(self, outcome: Outcome | None) -> None:
@@ -87,4 +89,9 @@ class Registration:
         elif outcome.code != ErrorCode.NONE:
             self._done(RegistrationRefused(outcome.message or outcome.code.name))
         else:
+            self._taken()
+
+    def _taken(self) -> None:
+        if not self._is_taken:
+            self._is_taken = True
             self._done(None)

@@ -219,6 +219,8 @@ class BrokerServer:
         def done(refusal: RegistrationRefused | None) -> None:
             if not registered.done():
                 registered.set_result(refusal)
+            elif refusal is not None:
+                self.fail(Exit.IDENTITY, str(refusal))
 
         Registration(self._node, self.config, self.own_hello(), done).begin(self.now_ms())
         self.wake()
