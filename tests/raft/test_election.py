@@ -318,6 +318,18 @@ def test_a_host_that_stood_still_blames_nobody_before_it_has_read_what_they_said
     assert not [message for message in network.sent[sent:] if isinstance(message, VoteRequest)]
 
 
+def test_a_host_that_keeps_standing_still_gives_up_leading_all_the_same() -> None:
+    network = running()
+    network.isolate(1)
+
+    for _ in range(8):
+        network.now_ms += 500
+        network.tick()
+        network.settle()
+
+    assert 1 not in network.leaders()
+
+
 def test_a_leader_of_an_older_term_steps_down_when_it_hears_of_a_newer_one() -> None:
     network = running()
 

@@ -57,6 +57,20 @@ def test_a_group_recovered_from_a_checkpoint_knows_where_its_log_begins() -> Non
     assert (group.term, group.vote, log.term_at(45)) == (4, 2, 3)
 
 
+def test_a_recovered_log_newer_than_the_hard_state_raises_the_term_and_spends_its_vote() -> None:
+    network = running()
+    network.propose(b"a")
+    network.pass_time(50)
+    network.crash(3)
+    network.disks[3].hard_states[GROUP] = HardState(term=0, vote=0)
+
+    network.restart(3)
+    assert (network.group(3).term, network.group(3).vote) == (1, 3)
+    network.settle()
+
+    assert network.disks[3].hard_states[GROUP] == HardState(term=1, vote=3)
+
+
 def test_a_message_for_a_group_that_comes_later_is_kept_for_it() -> None:
     network = Network([1, 2, 3])
     network.create_replica(1, THREE)

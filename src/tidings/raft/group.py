@@ -48,6 +48,9 @@ class Group(GroupState):
 
     def begin(self, now_ms: int) -> None:
         """Take the membership from the log and wait for a leader."""
+        if self.log.last_term > self.term:
+            # An entry proves its term; what was voted in it is not known, so that vote is spent.
+            self.save_hard_state(self.log.last_term, self.member)
         leading.take_membership(self)
         become_follower(self, self.term, 0, now_ms)
 

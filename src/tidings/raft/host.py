@@ -26,8 +26,6 @@ from tidings.raft.progress import ProgressState
 from tidings.raft.schedule import Schedule
 from tidings.raft.state import Role, Surroundings
 
-# A pause between ticks above this part of an election timeout means that this process stood still.
-STALLS_PER_TIMEOUT = 4
 # Messages kept for groups that this host is about to have: one per group, without entries.
 EARLY_MESSAGES_MAX = 4096
 
@@ -127,11 +125,8 @@ class RaftHost:
             self._keep_early(message)
 
     def tick(self, now_ms: int) -> None:
-        """Call often, every 10 to 20 ms: nothing happens before it is due."""
-        timeout_ms = self._config.election_timeout_ms_min
-        if now_ms - self._ticked_ms > timeout_ms // STALLS_PER_TIMEOUT:
-            self.peers.excused_until_ms = now_ms + timeout_ms // 2
-        self._ticked_ms = now_ms
+        """Call often, at next_tick_ms() at the latest: nothing happens before it is due."""
+        self._notice_stall(now_ms)
         if now_ms >= self._next_beat_ms:
             self._next_beat_ms = now_ms + self._config.beat_interval_ms
             beats.send_beats(self, now_ms)
@@ -141,6 +136,11 @@ class RaftHost:
             lagging, self.outbox.lagging = self.outbox.lagging, {}
             for number in lagging:
                 replication.tell_commit(self.groups[number], now_ms)
+
+    def next_tick_ms(self) -> int:
+        """When the next tick has something to do."""
+        alarm_ms = self._schedule.next_ms()
+        return self._next_beat_ms if alarm_ms is None else min(alarm_ms, self._next_beat_ms)
 
     def flush(self, now_ms: int) -> None:
         """Send what the groups have for their followers since the last time."""
@@ -206,6 +206,16 @@ class RaftHost:
             for number in self.peers.resume(member):
                 if number in self.groups:
                     self.outbox.dirty[number] = None
+
+    def _notice_stall(self, now_ms: int) -> None:
+        """This process stood still, so all others seem silent: read what they said before judging them. Once per
+        timeout only, or one that always stands still would never give up leading."""
+        config = self._config
+        stall_ms_min = max(config.election_timeout_ms_min // 4, 2 * config.beat_interval_ms)
+        is_spent = now_ms - self.peers.excused_until_ms < config.election_timeout_ms_min
+        if now_ms - self._ticked_ms > stall_ms_min and not is_spent:
+            self.peers.excused_until_ms = now_ms + config.election_timeout_ms_min // 2
+        self._ticked_ms = now_ms
 
     def _keep_early(self, message: Message) -> None:
         """A group's first messages may overtake the news that this member has a replica of it."""

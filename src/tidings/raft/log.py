@@ -21,10 +21,6 @@ from tidings.raft.errors import LogDiverged
 ENTRY_OVERHEAD_BYTES = 64
 
 
-def entry_bytes(entry: Entry) -> int:
-    return len(entry.payload) + ENTRY_OVERHEAD_BYTES
-
-
 class GroupLog:
     """Begins right behind a start state, with the tail that was recovered."""
 

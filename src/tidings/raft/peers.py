@@ -15,8 +15,8 @@ class Peers:
 
     def __init__(self) -> None:
         self.known: dict[int, None] = {}
-        # When the other host last confirmed that it leads all that this host believes it leads, and when it last
-        # confirmed that it believes of this host what this one leads. One says nothing about the other.
+        # When the other host last confirmed that it leads all that this host believes it leads; and when it
+        # last agreed with what this host leads. One says nothing about the other.
         self.heard_ms: dict[int, int] = {}
         self.agreed_ms: dict[int, int] = {}
         self.down: dict[int, None] = {}

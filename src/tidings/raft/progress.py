@@ -51,7 +51,6 @@ class Progress:
         "read_failed",
         "sending",
         "sent_commit",
-        "sent_ms",
         "session",
         "state",
         "unanswered_since_ms",
@@ -71,7 +70,6 @@ class Progress:
         self.read_acked = 0  # newest read round that the follower confirmed
         self.session = 0  # raised when the follower may have lost what it acknowledged before
         self.sending: StartSending | None = None
-        self.sent_ms = 0
         self.last_ack_ms = now_ms  # a new leader's followers have a timeout's grace
         self.unanswered_since_ms: int | None = (
             None  # when the oldest append was sent that nothing was heard since

@@ -180,7 +180,6 @@ class GroupState:
         self.term = hard.term
         self.vote = hard.vote
         self.log = GroupLog(start, tail)
-        assert self.log.last_term <= hard.term, (group, self.log.last_term, hard)
         self.durable_index = self.log.last_index
         self.durable_offset = self.log.next_offset
         self.commit_index = start.index
