@@ -183,13 +183,19 @@ class FakeFiles:
             self.free_bytes += sum(len(one.content) for one in before if one not in self._names.values())
 
     def _surviving_names(self, random: Random, keep: Keep) -> dict[str, _Node]:
-        """A journal keeps the order of what happens in a folder; a rename is one step in it."""
+        """A rename is one step. A journal keeps steps in order, but not every file system has one."""
         if keep is Keep.EVERYTHING:
             return self._names
         names = dict(self._durable_names)
-        if keep is not Keep.NOTHING:
-            for change in self._unsynced_names[: random.randint(0, len(self._unsynced_names))]:
-                _apply_names(names, change)
+        changes = self._unsynced_names
+        if keep is Keep.NOTHING:
+            changes = []
+        elif keep is Keep.PAGES:
+            changes = [change for change in changes if random.random() < 0.5]
+        else:
+            changes = changes[: random.randint(0, len(changes))]
+        for change in changes:
+            _apply_names(names, change)
         return names
 
 

@@ -10,7 +10,13 @@ from random import Random
 import pytest
 from hypothesis import settings
 from hypothesis import strategies as st
-from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
+from hypothesis.stateful import (
+    RuleBasedStateMachine,
+    initialize,
+    invariant,
+    rule,
+    run_state_machine_as_test,
+)
 
 from tests.fakes.files import FakeFiles, Keep, PowerLost
 from tests.storage.broker_disk import BrokerDisk, indexes, records
@@ -166,7 +172,15 @@ class Broker(RuleBasedStateMachine):
 
 
 TestBroker = Broker.TestCase
-TestBroker.settings = settings(max_examples=80, stateful_step_count=40, deadline=None)
+TestBroker.settings = settings(max_examples=80, stateful_step_count=40, deadline=None, derandomize=True)
+
+
+@pytest.mark.long
+@pytest.mark.timeout(1800)
+def test_thousands_of_lives_of_a_broker_keep_every_promise() -> None:
+    run_state_machine_as_test(
+        Broker, settings=settings(max_examples=10_000, stateful_step_count=60, deadline=None)
+    )
 
 
 def run_script(files: FakeFiles, promises: Promises) -> None:

@@ -4,11 +4,12 @@ mended."""
 from __future__ import annotations
 
 import struct
+from random import Random
 
 import google_crc32c
 import pytest
 
-from tests.fakes.files import FakeFiles
+from tests.fakes.files import FakeFiles, Keep
 from tests.storage.broker_disk import (
     SALT,
     WAL,
@@ -141,6 +142,14 @@ def test_a_missing_newest_file_is_damage() -> None:
 
     assert found.damage is not None
     assert found.groups[1].damaged is not None
+
+
+def test_a_missing_newest_file_is_damage_after_a_crash_too() -> None:
+    disk, _ = written_disk(15, size=500)
+    files = disk.fake.after_crash(Random(1), Keep.NOTHING)
+    files.lose(f"{WAL}/{file_name(disk.wal.current_file)}")
+
+    assert recovered_from(files).damage is not None
 
 
 def test_an_empty_newest_file_is_damage() -> None:

@@ -188,7 +188,7 @@ def _marks(recovered: RecoveredGroup) -> Mark:
 
 def _last(recovered: RecoveredGroup, tail: GroupTail) -> LastEntry:
     if recovered.damaged is not None:
-        return tail.last
+        return LastEntry(tail.last_index, tail.last_term)
     if recovered.tail:
         return LastEntry(recovered.tail[-1].index, recovered.tail[-1].term)
     return LastEntry(recovered.start.index, recovered.start.term)

@@ -22,7 +22,6 @@ from tidings.storage.wal_format import (
     RECORD_BYTES,
     STATE,
     HeldFile,
-    LastEntry,
     Mark,
     supersede,
 )
@@ -47,7 +46,8 @@ class GroupTail:
 
     checkpoint: CheckpointedAt
     tail: list[Entry] = field(default_factory=list)  # contiguous from checkpoint.index + 1
-    last: LastEntry = field(default_factory=lambda: LastEntry(0, 0))  # of the log, as the newest record says
+    last_index: int = 0  # of the log, as the newest record says
+    last_term: int = 0
     hard: HardState = NO_VOTE
     marks: Mark = Mark.NONE
     lost_log: str | None = None  # why the end of its log is not known
@@ -62,14 +62,11 @@ class GroupTail:
             return f"the end of its log is not known: {self.lost_log}"
         if Mark.DAMAGED in self.marks:
             return "it was damaged before and is not refilled yet"
-        if self.tail:
-            end = LastEntry(self.tail[-1].index, self.tail[-1].term)
-        else:
-            end = LastEntry(self.checkpoint.index, self.checkpoint.term)
-        if end.index < self.last.index or (end.index == self.last.index and end.term != self.last.term):
+        end = self.tail[-1] if self.tail else self.checkpoint
+        if end.index < self.last_index or (end.index == self.last_index and end.term != self.last_term):
             return (
                 f"its log ends at index {end.index} of term {end.term}, "
-                f"but had reached index {self.last.index} of term {self.last.term}"
+                f"but had reached index {self.last_index} of term {self.last_term}"
             )
         return None
 
@@ -112,26 +109,24 @@ class WalTails:
             tail = self.groups.get(group)
             if tail is None:
                 tail = self._add(group)
-            if kind == FORGOTTEN:
+            if kind < ENTRY_KINDS_BELOW and kind != EntryKind.START:
+                if not tail.is_ignoring:
+                    self._note_last(group, tail, index, term)
+                    if index > tail.checkpoint.index:
+                        payload = body[position : position + length]
+                        _take_entry(tail, Entry(index, term, kind, base_offset, record_count, payload))
+                    else:
+                        self._take_covered_entry(group, tail)
+            elif kind == EntryKind.START:
+                self._take_start_mark(group, tail, sequence, index, term)
+            elif kind == FORGOTTEN:
                 self._forget(group, tail.checkpoint)
-            elif kind >= ENTRY_KINDS_BELOW:
-                if kind == STATE and index < tail.last.index and not tail.is_ignoring:
+            else:
+                if kind == STATE and index < tail.last_index and not tail.is_ignoring:
                     # What was written behind a start mark that was not carried out.
                     supersede(self.files[:-1], group, index + 1)
-                _take_state(
-                    tail, kind, body[position : position + length], index, term, base_offset, record_count
-                )
-            elif kind == EntryKind.START:
-                self._take_start_mark(group, tail, sequence, LastEntry(index, term))
-            elif not tail.is_ignoring:
-                if index > tail.checkpoint.index:
-                    payload = body[position : position + length]
-                    _take_entry(tail, Entry(index, term, kind, base_offset, record_count, payload))
-                else:
-                    tail.tail.clear()
-                    tail.lost_log = None
-                    self.resting.add(group)
-                self._note_last(group, tail, LastEntry(index, term))
+                payload = body[position : position + length]
+                _take_state(tail, kind, payload, index, term, base_offset, record_count)
             position += length
 
     def _add(self, group: int) -> GroupTail:
@@ -147,20 +142,25 @@ class WalTails:
         else:
             self.groups[group] = _unheard_of(checkpoint)
 
-    def _take_start_mark(self, group: int, tail: GroupTail, sequence: int, start: LastEntry) -> None:
+    def _take_covered_entry(self, group: int, tail: GroupTail) -> None:
+        """An entry that the checkpoint covers: what was written behind it before is void all the same."""
+        tail.tail.clear()
+        tail.lost_log = None
+        self.resting.add(group)
+
+    def _take_start_mark(self, group: int, tail: GroupTail, sequence: int, index: int, term: int) -> None:
         """The whole log was replaced, if the checkpoint says that it came to that."""
         tail.is_ignoring = tail.checkpoint.reset_sequence < sequence
         if not tail.is_ignoring:
-            tail.tail.clear()
-            tail.lost_log = None
-            self.resting.add(group)
-            self._note_last(group, tail, start)
+            self._note_last(group, tail, index, term)
+            self._take_covered_entry(group, tail)
 
-    def _note_last(self, group: int, tail: GroupTail, last: LastEntry) -> None:
-        if last.index <= tail.last.index:
-            supersede(self.files[:-1], group, last.index)
-        tail.last = last
-        self._file.last_index[group] = last.index
+    def _note_last(self, group: int, tail: GroupTail, index: int, term: int) -> None:
+        if index <= tail.last_index:
+            supersede(self.files[:-1], group, index)
+        tail.last_index = index
+        tail.last_term = term
+        self._file.last_index[group] = index
 
 
 def _unheard_of(checkpoint: CheckpointedAt) -> GroupTail:
@@ -194,4 +194,5 @@ def _take_state(
     if kind == STATE:
         tail.lost_log = None
         if not tail.is_ignoring:
-            tail.last = LastEntry(index, LAST_TERM.unpack(payload)[0])
+            tail.last_index = index
+            (tail.last_term,) = LAST_TERM.unpack(payload)
