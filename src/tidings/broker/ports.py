@@ -42,6 +42,13 @@ class StorageFull(AppendRefused):
     code = ErrorCode.KAFKA_STORAGE_ERROR
 
 
+class StorageDamaged(AppendRefused):
+    """What this broker holds of the partition is damaged, and nobody else holds it: nothing is added before a
+    person has decided what becomes of it."""
+
+    code = ErrorCode.KAFKA_STORAGE_ERROR
+
+
 class NotLeader(AppendRefused):
     """Leadership was lost before the broker room heard of it."""
 

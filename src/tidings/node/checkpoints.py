@@ -6,7 +6,8 @@ tests/node/test_checkpoints.py
 
 One round: every group with entries in older files saves a checkpoint of what it has applied. Entries behind
 that, its tail, are written to the log again (carried). When all are saved and carried, the files before the
-round's first one are cut.
+round's first one are cut. A group that can save none just now keeps the log from being cut any further than
+its own entries, and the next round asks it again.
 """
 
 from __future__ import annotations
@@ -20,14 +21,24 @@ class CheckpointOwner(Protocol):
     """What checkpoints ask of the node."""
 
     def save_checkpoint(self, group: int) -> int | None:
-        """Give out the jobs that save what the group has applied; the index, or None where the group is
-        gone."""
+        """Give out the jobs that save what the group has applied; the index, or None where that cannot be
+        done."""
+
+    def is_frozen(self, group: int) -> bool:
+        """Whether the group's files are never changed again: then the log has to carry all that is not in
+        them."""
+        ...
+
+    def may_return(self, group: int) -> bool:
+        """Whether the group is open, or may be opened: else nothing of it is needed."""
+        ...
 
     def last_index(self, group: int) -> int: ...
 
-    def carry(self, group: int, first_index: int) -> int | None:
-        """Write the group's entries from the index on again; the number of the flush, or None where memory no
-        longer holds them all (then they are applied, and a new checkpoint covers them)."""
+    def carry(self, group: int, first_index: int | None) -> int | None:
+        """Write the group's entries from the index on (None: all that memory holds) again; the number of the
+        flush, or None where memory does not hold them (then they are applied, and a new checkpoint covers
+        them)."""
 
     def cut_log(self, below_file: int) -> None: ...
 
@@ -49,7 +60,8 @@ class Checkpoints:
 
     def recovered(self, oldest_by_group: dict[int, int], oldest_file: int, file: int) -> None:
         """What recovery found in the log."""
-        self._oldest_by_group = dict(oldest_by_group)
+        may_return = self._owner.may_return
+        self._oldest_by_group = {group: at for group, at in oldest_by_group.items() if may_return(group)}
         self._oldest_file = oldest_file
         self._file = file
 
@@ -61,6 +73,8 @@ class Checkpoints:
         """A flush is durable in the file."""
         self._file = file
         for group in flush.last:
+            if not self._owner.may_return(group):
+                continue  # removed while the flush was written
             self._oldest_by_group.setdefault(group, file)
             if group in self._carrying and flush.number >= self._carrying[group]:
                 del self._carrying[group]
@@ -72,7 +86,9 @@ class Checkpoints:
         if self.is_under_way:
             return
         is_long = self._file - self._oldest_file >= self._file_count_max
-        if not is_long and (now_ms < self._next_at_ms or not self._oldest_by_group):
+        if now_ms < self._next_at_ms and not (is_long and self._boundary < self._file):
+            return
+        if not self._oldest_by_group and not is_long:
             return
         self._next_at_ms = now_ms + self._interval_ms
         self._boundary = self._file
@@ -95,11 +111,16 @@ class Checkpoints:
                 self._carrying[group] = flush_number
         self._end_round()
 
+    def failed(self, group: int) -> None:
+        """The group's files turned out to be damaged: what it was to save or carry may never come."""
+        self._saving.pop(group, None)
+        self._carrying.pop(group, None)
+        self._end_round()
+
     def removed(self, group: int) -> None:
         """The group is gone for good."""
         self._oldest_by_group.pop(group, None)
-        self._saving.pop(group, None)
-        self._carrying.pop(group, None)
+        self.failed(group)
 
     def _save(self, group: int) -> None:
         """A group that is not open holds its files: the metadata has not named it yet, and only `removed`
@@ -107,17 +128,22 @@ class Checkpoints:
         last_index = self._owner.last_index(group)
         if self._owner.save_checkpoint(group) is not None:
             self._saving[group] = last_index
+        elif self._owner.is_frozen(group):
+            flush_number = self._owner.carry(group, None)
+            if flush_number is not None:
+                self._carrying[group] = flush_number
 
     def _settle(self, group: int, index: int) -> None:
+        """What came meanwhile stands in the round's first file, or in later ones."""
         if self._owner.last_index(group) > index:
-            self._oldest_by_group[group] = (
-                self._boundary
-            )  # what came meanwhile stands in this file or later ones
+            self._oldest_by_group[group] = self._boundary
         else:
             self._oldest_by_group.pop(group, None)
 
     def _end_round(self) -> None:
         if self.is_under_way or self._boundary <= self._oldest_file:
             return
-        self._oldest_file = min([self._boundary, *self._oldest_by_group.values()])
-        self._owner.cut_log(self._oldest_file)
+        oldest_file = min([self._boundary, *self._oldest_by_group.values()])
+        if oldest_file > self._oldest_file:
+            self._oldest_file = oldest_file
+            self._owner.cut_log(oldest_file)

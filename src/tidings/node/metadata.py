@@ -31,6 +31,10 @@ TITLE = "metadata"
 _KEPT_ENTRIES = 1_000
 _SEND_AGAIN_MS = 1_000  # a proposal on its way to a leader that vanished; long against a healthy round trip
 _PROPOSAL = struct.Struct("<QQ")
+_DAMAGED = Outcome(
+    code=ErrorCode.KAFKA_STORAGE_ERROR,
+    message="the only copy of the cluster's metadata is damaged: it can be read until somebody decides",
+)
 
 
 class MetadataOwner(Protocol):
@@ -57,9 +61,13 @@ class _Proposal:
 class Metadata:
     """The metadata group's owner. Fills the broker room's port Controller."""
 
-    def __init__(self, *, owner: MetadataOwner, group: Group, config: Config, random: Random) -> None:
+    def __init__(
+        self, *, owner: MetadataOwner, group: Group, config: Config, random: Random, is_read_only: bool
+    ) -> None:
         self.group = group
         self.applied_index = 0
+        self.is_frozen = is_read_only  # damaged, with nobody to be refilled by: nothing is added or saved
+        self._awaited_start: StartState | None = None  # the file is being replaced by this one
         self._owner = owner
         self._config = config
         self._proposals: dict[bytes, _Proposal] = {}
@@ -82,7 +90,7 @@ class Metadata:
 
     def proposed_by_peer(self, message: Propose, now_ms: int) -> None:
         """Another broker's proposal: append it if this broker leads, else let the proposer try again."""
-        if self.group.is_leader:
+        if self.group.is_leader and not self.is_frozen:
             self._append(message.proposal + message.command, now_ms)
 
     def advance(self, now_ms: int) -> None:
@@ -115,13 +123,19 @@ class Metadata:
     def tick(self, now_ms: int) -> None:
         """Send again what may have been lost; give up what is overdue."""
         for proposal, waiting in list(self._proposals.items()):
-            if now_ms >= waiting.deadline_ms:
+            if self.is_frozen:
+                del self._proposals[proposal]
+                waiting.then(_DAMAGED)
+            elif now_ms >= waiting.deadline_ms:
                 del self._proposals[proposal]
                 waiting.then(None)
             elif waiting.sent_to != self.group.leader or now_ms - waiting.sent_at_ms >= _SEND_AGAIN_MS:
                 self._send(proposal, waiting, now_ms)
 
-    def checkpoint(self) -> SaveCheckpoint:
+    def checkpoint(self) -> SaveCheckpoint | None:
+        """None while the file may not be changed, or is about to be another log's."""
+        if self.is_frozen or self._awaited_start is not None:
+            return None
         return SaveCheckpoint(group=METADATA_GROUP, start=self.state_now(), title=TITLE)
 
     def saved(self, index: int) -> None:
@@ -147,12 +161,22 @@ class Metadata:
         """The log was replaced by a copy of the whole state."""
         self._broker.restore_cluster(start.state)
         self.applied_index = start.index
+        self._awaited_start = start
         self._owner.metadata_replaced()
         return ResetLog(group=METADATA_GROUP, start=start, title=TITLE)
+
+    def awaits(self, job: ResetLog) -> bool:
+        """Whether the job is the newest of its kind."""
+        return self._awaited_start is job.start
+
+    def was_reset(self) -> None:
+        self._awaited_start = None
 
     def _send(self, proposal: bytes, waiting: _Proposal, now_ms: int) -> None:
         waiting.sent_to = self.group.leader
         waiting.sent_at_ms = now_ms
+        if self.is_frozen:
+            return  # the next tick says so
         if self.group.is_leader:
             self._append(proposal + waiting.command, now_ms)
         elif self.group.leader:

@@ -112,10 +112,16 @@ class Node:
             interval_ms=config.checkpoint_interval_ms,
             now_ms=now_ms,
         )
-        begin = begin_metadata(recovered.get(METADATA_GROUP), founding)
+        begin = begin_metadata(recovered.get(METADATA_GROUP), founding, member=member)
         self.metadata = Metadata(
-            owner=self, group=begin.add_to(self.host, now_ms), config=config, random=random
+            owner=self,
+            group=begin.add_to(self.host, now_ms),
+            config=config,
+            random=random,
+            is_read_only=begin.is_read_only,
         )
+        if begin.is_read_only:
+            self.tell("replica_read_only", log=TITLE)
         ports = Ports(
             timers=self.timers,
             controller=self.metadata,
@@ -166,6 +172,8 @@ class Node:
                 self.host.step(message, now_ms)
         except WireError as error:
             raise PeerMessageError(str(error)) from error
+        finally:
+            self._install_starts()
 
     def peer_up(self, member: int, broker_id: int, now_ms: int) -> None:
         self.now_ms = now_ms
@@ -192,7 +200,8 @@ class Node:
         """The flush is durable, at that place of the write-ahead log."""
         self.now_ms = now_ms
         for job in self._resets.pop(flush.number, ()):
-            self.store(replace(job, wal_sequence=place.sequence))
+            if self._awaits(job):
+                self.store(replace(job, wal_sequence=place.sequence))
         self.host.persisted(flush, now_ms)
         for group in flush.last:
             if group in self.host.groups:
@@ -203,18 +212,22 @@ class Node:
         """A storage job is done."""
         self.now_ms = now_ms
         if isinstance(job, SaveCheckpoint):
-            if job.group == METADATA_GROUP:
-                self.metadata.saved(job.start.index)
             self.checkpoints.saved(job.group, job.start.index)
-        elif isinstance(job, ResetLog):
-            self.replicas.was_reset(job.group)
-            self.host.start_installed(job.group)
+        if isinstance(job, ResetLog):
+            if self._awaits(job):
+                owner = self.metadata if job.group == METADATA_GROUP else self.replicas.by_group[job.group]
+                owner.was_reset()
+                self.host.start_installed(job.group)
+        elif job.group == METADATA_GROUP:
+            if isinstance(job, SaveCheckpoint):
+                self.metadata.saved(job.start.index)
         else:
             self.replicas.stored(job, result, now_ms)
 
     def damaged(self, group: int, now_ms: int) -> None:
         """Synced bytes of the group turned out to be wrong: it is refilled from its leader."""
         self.now_ms = now_ms
+        self.checkpoints.failed(group)
         self.replicas.refill(group, now_ms)
 
     def tick(self, now_ms: int) -> None:
@@ -245,8 +258,7 @@ class Node:
         """Tell the owners of the groups what changed, until nothing new comes of it."""
         outbox = self.host.outbox
         while outbox.changed or outbox.advanced or outbox.starts_installed or outbox.reads_confirmed:
-            for installed in _taken(outbox, "starts_installed"):
-                self._install(installed.group, installed.start)
+            self._install_starts()
             changed, outbox.changed = outbox.changed, {}
             if changed:
                 self._roles_changed(changed, now_ms)
@@ -269,6 +281,11 @@ class Node:
         for read in _taken(outbox, "reads"):
             self._read_for_follower(read.group, read.member, read.first_index, read.bytes_max)
 
+    def _install_starts(self) -> None:
+        """At once: from here to the turn's end nobody may take the old log for the group's."""
+        for installed in _taken(self.host.outbox, "starts_installed"):
+            self._install(installed.group, installed.start)
+
     def _roles_changed(self, groups: Mapping[int, None], now_ms: int) -> None:
         for group in groups:
             if group == METADATA_GROUP:
@@ -280,8 +297,7 @@ class Node:
                 self.confirmations.leadership_lost(group)
             elif self._led_terms.get(group) != raft_group.term:
                 self._led_terms[group] = raft_group.term
-                facts: dict[str, str | int] = {"log": self._title_of(group), "epoch": raft_group.term}
-                self._work.events.append(("leader_elected", facts))
+                self.tell("leader_elected", log=self._title_of(group), epoch=raft_group.term)
 
     def _leaders_changed(self) -> None:
         """Of groups that this broker has no replica of, too."""
@@ -301,6 +317,12 @@ class Node:
     def _title_of(self, group: int) -> str:
         replica = self.replicas.by_group.get(group)
         return TITLE if replica is None else replica.title
+
+    def _awaits(self, job: ResetLog) -> bool:
+        """Whether the group still waits for its files to be replaced by these."""
+        if job.group == METADATA_GROUP:
+            return self.metadata.awaits(job)
+        return self.replicas.awaits(job)
 
     def _install(self, group: int, start: StartState) -> None:
         """The group's log was replaced. Its files follow when the flush is durable that tells the write-ahead
@@ -399,25 +421,48 @@ class Node:
     def groups_changed(self, groups: tuple[int, ...]) -> None:
         self._learn_members()
         self.replicas.placed(groups, self.now_ms)
+        self._forget_terms()
 
     def metadata_replaced(self) -> None:
         self._learn_members()
         self.replicas.open_all(self.now_ms)
+        self._forget_terms()
+
+    def _forget_terms(self) -> None:
+        self._led_terms = {
+            group: term for group, term in self._led_terms.items() if group in self.host.groups
+        }
+
+    def tell(self, name: str, **facts: str | int) -> None:
+        """An event for people."""
+        self._work.events.append((name, facts))
 
     def save_checkpoint(self, group: int) -> int | None:
-        if group == METADATA_GROUP:
-            job = self.metadata.checkpoint()
-            self.store(job)
-            return job.start.index
-        return self.replicas.save_checkpoint(group)
+        if group != METADATA_GROUP:
+            return self.replicas.save_checkpoint(group)
+        job = self.metadata.checkpoint()
+        if job is None:
+            return None
+        self.store(job)
+        return job.start.index
+
+    def is_frozen(self, group: int) -> bool:
+        return self.metadata.is_frozen if group == METADATA_GROUP else self.replicas.is_frozen(group)
+
+    def may_return(self, group: int) -> bool:
+        return group == METADATA_GROUP or self.replicas.may_return(group)
 
     def last_index(self, group: int) -> int:
         raft_group = self.host.groups.get(group)
         return raft_group.last_index if raft_group is not None else 0
 
-    def carry(self, group: int, first_index: int) -> int | None:
+    def carry(self, group: int, first_index: int | None) -> int | None:
         raft_group = self.host.groups.get(group)
-        if raft_group is None or first_index < raft_group.log.window_first:
+        if raft_group is None:
+            return None
+        if first_index is None:
+            first_index = raft_group.log.window_first
+        if first_index < raft_group.log.window_first or first_index > raft_group.last_index:
             return None
         outbox = self.host.outbox
         outbox.entries += [(group, entry) for entry in raft_group.log.entries_from(first_index)]

@@ -1,7 +1,9 @@
 """Recovered: what a group's files said at the start, and how the group begins from it.
 
 Its one rule: a group that was never here begins with the members that the metadata names; one that was, with
-what its files say. It must not know files. Tests: tests/node/test_recovered.py
+what its files say; one whose files cannot be trusted, with nothing but its votes and its members, to be
+refilled by its leader. Where it has no other voter to be refilled by, it begins with what can be read of it,
+for reading only. It must not know files. Tests: tests/node/test_recovered.py
 """
 
 from __future__ import annotations
@@ -12,7 +14,7 @@ from dataclasses import dataclass, replace
 from tidings.broker.cluster import METADATA_GROUP
 from tidings.node.formation import Founding
 from tidings.node.jobs import SegmentFacts
-from tidings.raft.entries import Entry, HardState, Membership, StartState
+from tidings.raft.entries import Entry, EntryKind, HardState, Membership, StartState
 from tidings.raft.group import Group
 from tidings.raft.host import RaftHost
 
@@ -33,6 +35,7 @@ class RecoveredGroup:
     has_files: bool = False
     is_doubtful: bool = False
     is_damaged: bool = False
+    is_read_only: bool = False  # damaged, and nobody else has it: nothing of it may be changed
 
     def add_to(self, host: RaftHost, now_ms: int) -> Group:
         return host.add(
@@ -51,19 +54,40 @@ class RecoveredGroup:
         """What a replica goes on with whose files cannot be trusted: its votes and its membership, and no
         log."""
         start = StartState(index=0, term=0, offset=0, membership=self.start.membership)
-        return replace(self, start=start, first=start, tail=(), segments=(), is_damaged=True)
+        return replace(
+            self, start=start, first=start, tail=(), segments=(), is_damaged=True, is_read_only=False
+        )
 
 
-def begin_group(recovered: RecoveredGroup | None, group: int, members: tuple[int, ...]) -> RecoveredGroup:
+def begin_group(
+    recovered: RecoveredGroup | None, group: int, founders: tuple[int, ...], *, member: int
+) -> RecoveredGroup:
     """The group from its files, or a new one with these voters. A young one has entries in the write-ahead
     log, and no files that say who its members are."""
-    if recovered is not None and recovered.has_files:
-        return recovered.emptied() if recovered.is_damaged else recovered
-    start = StartState(index=0, term=0, offset=0, membership=Membership(voters=members))
-    if recovered is not None:
-        return replace(recovered, start=start, first=start)
-    return RecoveredGroup(group=group, start=start, first=start)
+    start = StartState(index=0, term=0, offset=0, membership=Membership(voters=founders))
+    if recovered is None:
+        return RecoveredGroup(group=group, start=start, first=start)
+    if not recovered.has_files:
+        recovered = replace(recovered, start=start, first=start)
+    if not recovered.is_damaged:
+        return recovered
+    if _voters_of(recovered) == (member,):
+        return replace(recovered, is_damaged=False, is_doubtful=False, is_read_only=True)
+    return recovered.emptied()
 
 
-def begin_metadata(recovered: RecoveredGroup | None, founding: Founding) -> RecoveredGroup:
-    return begin_group(recovered, METADATA_GROUP, founding.membership().voters)
+def begin_metadata(recovered: RecoveredGroup | None, founding: Founding, *, member: int) -> RecoveredGroup:
+    """Metadata of which nothing can be read is never begun anew: the groups on the disk would become those of
+    other topics."""
+    begin = begin_group(recovered, METADATA_GROUP, founding.membership().voters, member=member)
+    is_empty = begin.start.index == 0 and not begin.tail
+    return begin.emptied() if begin.is_read_only and is_empty else begin
+
+
+def _voters_of(recovered: RecoveredGroup) -> tuple[int, ...]:
+    """As far as its files can tell."""
+    membership = recovered.start.membership
+    for entry in recovered.tail:
+        if entry.kind == EntryKind.MEMBERSHIP:
+            membership = Membership.decode(entry.payload)
+    return membership.voters

@@ -86,6 +86,8 @@ class Registration:
                     f"start this one with: tidings broker --replace {broker_id} (and its other options)"
                 )
             )
+        elif outcome.code == ErrorCode.KAFKA_STORAGE_ERROR and self._is_taken:
+            return  # metadata that can only be read: whom it names may serve
         elif outcome.code != ErrorCode.NONE:
             self._done(RegistrationRefused(outcome.message or outcome.code.name))
         else:

@@ -62,6 +62,7 @@ class Replica:
         start: StartState,
         title: str,
         segments: Sequence[SegmentFacts],
+        is_read_only: bool,
     ) -> None:
         self.group = group
         self.title = title  # TOPIC-PARTITION, for people
@@ -75,7 +76,11 @@ class Replica:
         self._owner = owner
         self._handed_index = start.index  # jobs that write everything up to here were given out
         self._was_leader = False
-        self._is_resetting = False
+        # Damaged, with nobody to be refilled by: nothing is appended. Where that was so at the start, storage
+        # changes nothing of the files either.
+        self._is_sealed = self.is_frozen = is_read_only
+        self._awaited_start: StartState | None = None  # the files are being replaced by this one
+        self._is_refilling = False  # they cannot be trusted, and what replaces them is not here yet
 
     # -- the port, as the broker room sees the log
 
@@ -110,9 +115,11 @@ class Replica:
     def append(self, batch: bytes, record_count: int, now_ms: int) -> int:
         if self._owner.is_storage_full:
             raise ports.StorageFull
+        self._refuse_if_sealed()
         return self._propose(EntryKind.RECORDS, batch, record_count, now_ms).next_offset
 
     def append_log_start(self, offset: int, now_ms: int) -> None:
+        self._refuse_if_sealed()
         self._propose(EntryKind.LOG_START, _OFFSET.pack(offset), 0, now_ms)
 
     def read(self, offset: int, bytes_max: int, offset_max: int) -> list[bytes] | None:
@@ -231,19 +238,21 @@ class Replica:
 
     def write_job(self, limits: SegmentLimits) -> WriteEntries | None:
         """The job that brings the segments up to what is applied; None where nothing is left to write."""
-        if self._is_resetting or self._handed_index >= self.applied_index:
+        if self.has_no_files or self.is_frozen or self._handed_index >= self.applied_index:
             return None
-        entries: list[Entry] = []
-        for entry in self.group.log.entries_from(self._handed_index + 1):
-            if entry.index > self.applied_index:
-                break
-            entries.append(entry)
+        entries = self.group.log.entries_between(self._handed_index + 1, self.applied_index)
         self._handed_index = self.applied_index
         return WriteEntries(group=self.group.group, entries=entries, limits=limits)
 
     def written(self, up_to_index: int, segments: Sequence[SegmentFacts]) -> None:
         self.written_index = max(self.written_index, up_to_index)
         self.segments = segments
+
+    def drop_old_segments(self) -> None:
+        """Storage drops what is checkpointed, so there may be more to drop after each checkpoint."""
+        is_any = any(segment.next_offset <= self.log_start_offset for segment in self.segments[:-1])
+        if is_any and not self.has_no_files and not self.is_frozen:
+            self._owner.store(DropBelow(group=self.group.group, log_start_offset=self.log_start_offset))
 
     def dropped(self, dropped: Dropped) -> None:
         """Segments below the log start were removed: the log that followers can be given begins later."""
@@ -264,7 +273,8 @@ class Replica:
     def installed(self, start: StartState) -> ResetLog:
         """The group's log was replaced by one that goes on behind `start`. Nothing is written before its
         files are."""
-        self._is_resetting = True
+        self._awaited_start = start
+        self._is_refilling = False
         self.applied_index = self._handed_index = self.written_index = start.index
         self._applied_offset = start.offset
         self.segments = ()
@@ -277,12 +287,31 @@ class Replica:
         self.group = group
         self.applied_index = self._handed_index = self.written_index = 0
         self._applied_offset = 0
-        self._is_resetting = True  # nothing is written into files that cannot be trusted
+        self.segments = ()
+        self._awaited_start = None
+        self._is_refilling = True
         self._was_leader = False
         self.partition.lost_leadership(now_ms)
 
+    def awaits(self, job: ResetLog) -> bool:
+        """Whether the job is the newest of its kind: one before it was overtaken by new damage."""
+        return self._awaited_start is job.start
+
     def was_reset(self) -> None:
-        self._is_resetting = False
+        self._awaited_start = None
+        self._owner.has_unwritten(self, 0)
+
+    @property
+    def has_no_files(self) -> bool:
+        """Whether the files that go with the log are still to come: nothing is written, and what earlier jobs
+        came to means nothing."""
+        return self._is_refilling or self._awaited_start is not None
+
+    def seal(self) -> bool:
+        """The files are damaged, and nobody else has what is in them: they are for reading from now on. True
+        where that is news."""
+        is_news, self._is_sealed = not self._is_sealed, True
+        return is_news
 
     def _state(self, index: int, offset: int) -> StartState:
         assert self.partition is not None
@@ -299,7 +328,7 @@ class Replica:
 
     def _take_start(self, start: StartState) -> None:
         assert self.partition is not None
-        self.log_start_offset = max(start.log_start_offset, start.offset if start.index == 0 else 0)
+        self.log_start_offset = max(start.log_start_offset, self.group.log.start_offset)
         if start.state:
             self.partition.restore(start.state)
 
@@ -307,7 +336,11 @@ class Replica:
         (offset,) = _OFFSET.unpack(entry.payload)
         if offset > self.log_start_offset:
             self.log_start_offset = offset
-            self._owner.store(DropBelow(group=self.group.group, log_start_offset=offset))
+            self.drop_old_segments()
+
+    def _refuse_if_sealed(self) -> None:
+        if self._is_sealed:
+            raise ports.StorageDamaged("the only replica is damaged: it can be read until somebody decides")
 
     def _propose(self, kind: EntryKind, payload: bytes, record_count: int, now_ms: int) -> Entry:
         try:

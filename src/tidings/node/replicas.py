@@ -54,6 +54,7 @@ class ReplicasOwner(Protocol):
     def read(self, job: ReadJob, then: Callable[[Any], None]) -> None: ...  # any: the job's result
     def confirm(self, group: Group, then: Callable[[bool], None], now_ms: int) -> None: ...
     def living_members(self) -> list[int]: ...
+    def tell(self, name: str, **facts: str | int) -> None: ...
 
 
 class Replicas:
@@ -100,13 +101,23 @@ class Replicas:
         owner = self._owner
         topic = owner.broker.cluster.topic_of_group(row.group)
         assert topic is not None, row
-        begin = begin_group(self._recovered.pop(row.group, None), row.group, row.founders)
+        recovered = self._recovered.pop(row.group, None)
+        begin = begin_group(recovered, row.group, row.founders, member=owner.host.member)
         title = f"{topic.name}-{row.index}"
         if not begin.has_files:
             owner.store(BeginGroup(group=row.group, start=begin.start, title=title))
         group = begin.add_to(owner.host, now_ms)
-        replica = Replica(owner=self, group=group, start=begin.start, title=title, segments=begin.segments)
+        replica = Replica(
+            owner=self,
+            group=group,
+            start=begin.start,
+            title=title,
+            segments=begin.segments,
+            is_read_only=begin.is_read_only,
+        )
         self.by_group[row.group] = replica
+        if begin.is_read_only:
+            owner.tell("replica_read_only", log=title)
         replica.start(owner.broker.open_partition(row.group, replica), begin.start)
 
     def _close(self, group: int, now_ms: int) -> None:
@@ -114,9 +125,10 @@ class Replicas:
         if replica is not None:
             self._owner.broker.close_partition(group, now_ms)
             self._owner.host.remove(group)
-            self._unwritten.pop(group, None)
+            self._forget_entries(replica)
         self._owner.host.forget_group(group)
-        self._remove(group)
+        if replica is not None or group in self._recovered:
+            self._remove(group)
 
     def _remove(self, group: int) -> None:
         self._recovered.pop(group, None)
@@ -139,27 +151,37 @@ class Replicas:
 
     def installed(self, group: int, start: StartState) -> ResetLog | None:
         replica = self.by_group.get(group)
-        return replica.installed(start) if replica is not None else None
+        if replica is None:
+            return None
+        self._forget_entries(replica)
+        return replica.installed(start)
 
-    def was_reset(self, group: int) -> None:
-        replica = self.by_group.get(group)
-        if replica is not None:
-            replica.was_reset()
-            self._unwritten[group] = replica
+    def awaits(self, job: ResetLog) -> bool:
+        """Whether the job still has a sense: its group is here, and not damaged anew."""
+        replica = self.by_group.get(job.group)
+        return replica is not None and replica.awaits(job)
 
     def refill(self, group: int, now_ms: int) -> None:
         """The replica's files cannot be trusted: it forgets its log, not its votes, and asks its leader for
-        all."""
+        all. Where nobody else has the log, it is kept for reading."""
         replica = self.by_group.get(group)
         if replica is None or replica.group.damaged:
             return
         old = replica.group
+        if old.membership.voters == (old.member,):
+            if replica.seal():
+                self._owner.tell("replica_read_only", log=replica.title)
+            return
         hard = HardState(term=old.term, vote=old.vote)
         start = StartState(index=0, term=0, offset=0, membership=old.membership)
         self._owner.host.remove(group)
-        self._unwritten.pop(group, None)
+        self._forget_entries(replica)
         begin = RecoveredGroup(group=group, start=start, first=start, hard=hard, is_damaged=True)
-        replica.refilled(begin.add_to(self._owner.host, now_ms), now_ms)
+        damaged = begin.add_to(self._owner.host, now_ms)
+        # The old term and vote may have been on their way to the disk: nothing rests on them before they are
+        # there.
+        damaged.save_hard_state(hard.term, hard.vote)
+        replica.refilled(damaged, now_ms)
 
     def start_for(self, group: int) -> StartState | None:
         replica = self.by_group.get(group)
@@ -169,7 +191,7 @@ class Replicas:
 
     def stored(self, job: StorageJob, result: object, now_ms: int) -> None:
         replica = self.by_group.get(job.group)
-        if replica is None:
+        if replica is None or replica.has_no_files:
             return
         if isinstance(job, WriteEntries):
             assert isinstance(result, Written), result
@@ -178,11 +200,22 @@ class Replicas:
         elif isinstance(job, DropBelow):
             assert isinstance(result, Dropped), result
             replica.dropped(result)
+        elif isinstance(job, SaveCheckpoint):
+            replica.drop_old_segments()
+
+    def is_frozen(self, group: int) -> bool:
+        replica = self.by_group.get(group)
+        return replica is not None and replica.is_frozen
+
+    def may_return(self, group: int) -> bool:
+        """Whether the group is here, or in files that the metadata has not spoken of yet."""
+        return group in self.by_group or group in self._recovered
 
     def save_checkpoint(self, group: int) -> int | None:
-        """Give out the jobs that make the group's files hold all that is applied."""
+        """Give out the jobs that make the group's files hold all that is applied; None where it has no files
+        that may be changed, just now or at all."""
         replica = self.by_group.get(group)
-        if replica is None:
+        if replica is None or replica.has_no_files or replica.is_frozen:
             return None
         job = replica.write_job(self._limits(replica))
         if job is not None:
@@ -220,8 +253,13 @@ class Replicas:
         while self._recent and self._recent_bytes > self._owner.config.recent_bytes_max:
             oldest, index, size = self._recent.popleft()
             self._recent_bytes -= size
-            if oldest.group.group in self.by_group:
-                oldest.group.release(index)
+            oldest.group.release(index)
+
+    def _forget_entries(self, replica: Replica) -> None:
+        """The replica is gone, or has another log."""
+        self._unwritten.pop(replica.group.group, None)
+        self._recent = deque(recent for recent in self._recent if recent[0] is not replica)
+        self._recent_bytes = sum(size for _, _, size in self._recent)
 
     # -- what a replica asks
 
