@@ -72,7 +72,8 @@ class FakeLog:
         return self._files[-1].number
 
     def groups(self) -> set[int]:
-        return {*self.hard_states, *self._last}
+        """The groups that a start would find, or does not know any more once the next flush is durable."""
+        return {*self.hard_states, *self._last} - self._forgotten
 
     def begin_life(self) -> None:
         """A process starts: it writes into a file of its own. What it had not written is gone."""
