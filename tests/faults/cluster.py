@@ -18,6 +18,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from types import MappingProxyType
 from typing import Final
 
 from bench import processes
@@ -63,9 +64,16 @@ class Cluster:
     """Brokers 1 to n. With `links`, their connections to each other pass through proxies."""
 
     def __init__(
-        self, folder: Path, *, brokers: int = BROKERS, links: bool = False, settings: Mapping[str, str]
+        self,
+        folder: Path,
+        *,
+        brokers: int,
+        links: bool,
+        settings: Mapping[str, str],
+        environments: Mapping[int, Mapping[str, str]],
     ) -> None:
         self.folder = folder
+        self._environments = environments
         self.brokers: dict[int, Broker] = {}
         self.links: Links | None = None
         secret = folder / "secret"
@@ -97,13 +105,13 @@ class Cluster:
 
     # -- processes
 
-    def start(self, *broker_ids: int, more: Sequence[str] = (), **environment: str) -> None:
+    def start(self, *broker_ids: int, more: Sequence[str] = ()) -> None:
         """Start brokers (all of them if none is named) and wait until they serve."""
-        started = [self.launch(number, more=more, **environment) for number in broker_ids or self.brokers]
+        started = [self.launch(number, more=more) for number in broker_ids or self.brokers]
         for broker in started:
             self.wait_until_serving(broker)
 
-    def launch(self, broker_id: int, *, more: Sequence[str] = (), **environment: str) -> Broker:
+    def launch(self, broker_id: int, *, more: Sequence[str] = ()) -> Broker:
         """Start a broker without waiting. It ends with this process: its stdin is a pipe."""
         broker = self.brokers[broker_id]
         assert not broker.is_running, broker
@@ -113,7 +121,7 @@ class Cluster:
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
                 stderr=sink,
-                env={**os.environ, **environment},
+                env={**os.environ, **self._environments.get(broker_id, {})},
                 text=True,
             )
         return broker
@@ -239,10 +247,16 @@ def _line(process: subprocess.Popen[str]) -> str:
 
 @contextmanager
 def running_cluster(
-    folder: Path, *, brokers: int = BROKERS, links: bool = False, **settings: str
+    folder: Path,
+    *,
+    brokers: int = BROKERS,
+    links: bool = False,
+    settings: Mapping[str, str] = MappingProxyType({}),
+    environments: Mapping[int, Mapping[str, str]] = MappingProxyType({}),
 ) -> Iterator[Cluster]:
-    """A cluster that lives as long as the block, serving from the beginning."""
-    cluster = Cluster(folder, brokers=brokers, links=links, settings=settings)
+    """A cluster that lives as long as the block, serving from the beginning. `settings` are options by name,
+    `environments` variables by broker id."""
+    cluster = Cluster(folder, brokers=brokers, links=links, settings=settings, environments=environments)
     try:
         cluster.start()
         yield cluster

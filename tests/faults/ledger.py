@@ -140,19 +140,22 @@ class Ledger:
         return values
 
     def _lost(self) -> Iterator[Finding]:
-        full = {
-            (partition, reader): {value for _, value in reading.rows}
-            for (reader, partition), reading in self._readings.items()
-            if reading.end_offset >= 0
-        }
+        """Missing from a full reading that went so far, or behind the end of every one."""
+        full: dict[int, list[tuple[str, int, set[bytes]]]] = defaultdict(list)
+        for (reader, partition), reading in self._readings.items():
+            if reading.end_offset >= 0:
+                values = {value for _, value in reading.rows}
+                full[partition].append((reader, reading.end_offset, values))
         assert full, "nobody has read all"
         for value, sent in self._sent.items():
             if sent.outcome is not Outcome.OK:
                 continue
-            for (partition, reader), found in full.items():
-                if partition == sent.partition and value not in found:
-                    detail = f"{value.decode()}, acknowledged at {sent.offset}, unread by {reader}"
-                    yield Finding("lost", partition, detail)
+            detail = f"{value.decode()}, acknowledged at {sent.offset}"
+            if all(end_offset <= sent.offset for _, end_offset, _ in full[sent.partition]):
+                yield Finding("lost", sent.partition, f"{detail}, behind the end")
+            for reader, end_offset, values in full[sent.partition]:
+                if sent.offset < end_offset and value not in values:
+                    yield Finding("lost", sent.partition, f"{detail}, unread by {reader}")
 
     def _moved(self, values: dict[tuple[int, int], set[bytes]]) -> Iterator[Finding]:
         for (partition, offset), found in values.items():

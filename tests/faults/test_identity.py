@@ -35,7 +35,7 @@ def test_a_wiped_disk_is_refused_with_the_command_that_replaces_it(tmp_path: Pat
 
 
 def test_a_replaced_broker_catches_up_and_votes_and_the_old_disk_is_refused(tmp_path: Path) -> None:
-    with running_cluster(tmp_path, checkpoint_interval_ms="500") as cluster:
+    with running_cluster(tmp_path, settings={"checkpoint_interval_ms": "500"}) as cluster:
         cluster.create_topic("events", partitions=PARTITIONS)
         with running_traffic(cluster.bootstrap, "events", PARTITIONS) as traffic:
             old = member_of(cluster, 2)

@@ -54,6 +54,7 @@ def test_an_unknown_outcome_may_be_there_or_not() -> None:
     ("acknowledged", "rows", "expected"),
     [
         ([0, 1], [(0, "w.0.0")], {"lost"}),
+        ([0, 1], [(1, "w.0.1")], {"lost", "hole"}),
         ([0], [(1, "w.0.0")], {"moved", "hole"}),
         ([0], [(0, "w.0.0"), (1, "w.0.0")], {"duplicate", "moved"}),
         ([0], [(0, "w.0.0"), (1, "x.0.0")], {"phantom"}),
@@ -72,6 +73,15 @@ def test_what_does_not_add_up_is_named(
     read_all(ledger, rows)
 
     assert kinds(ledger) == expected
+
+
+def test_a_reader_need_not_find_what_came_later() -> None:
+    ledger = account(acknowledged=[0, 1])
+    read_all(ledger, [(0, "w.0.0")], reader="early")
+
+    read_all(ledger, [(0, "w.0.0"), (1, "w.0.1")])
+
+    assert ledger.findings() == []
 
 
 def test_two_readers_that_disagree_on_an_offset_are_a_finding() -> None:

@@ -25,7 +25,6 @@ PAUSE_S: Final = 0.004
 ANSWER_S_MAX: Final = 30.0
 """How long anything may take: a cluster with a majority answers within seconds, on a busy machine too."""
 READ_BATCH_COUNT: Final = 500
-_LAST_READER: Final = "last reader"
 # What a reader may be told while a cluster changes, and needs nobody to act on. That an offset it has reached
 # is out of range is not among it.
 _PASSING: Final = frozenset(
@@ -218,7 +217,9 @@ def reader(bootstrap: str) -> Consumer:
     return Consumer(client_settings(bootstrap, settings))
 
 
-def read_everything(bootstrap: str, topic: str, partitions: int, ledger: Ledger) -> None:
+def read_everything(
+    bootstrap: str, topic: str, partitions: int, ledger: Ledger, name: str = "last reader"
+) -> None:
     """A fresh reader, from 0 to the high watermarks, which must not lie below what was acknowledged."""
     consumer = reader(bootstrap)
     deadline = Deadline(ANSWER_S_MAX, f"reading {topic} to its end")
@@ -231,11 +232,11 @@ def read_everything(bootstrap: str, topic: str, partitions: int, ledger: Ledger)
         unread = {partition for partition, end_offset in ends.items() if end_offset}
         while unread:
             for received in consumer.consume(READ_BATCH_COUNT, timeout=min(0.5, deadline.left_s())):
-                partition, next_offset = take(received, ledger, _LAST_READER)
+                partition, next_offset = take(received, ledger, name)
                 if next_offset >= ends.get(partition, next_offset + 1):
                     unread.discard(partition)
         for partition, end_offset in ends.items():
-            ledger.read_all(_LAST_READER, partition, end_offset)
+            ledger.read_all(name, partition, end_offset)
     finally:
         consumer.close()
 
