@@ -15,12 +15,13 @@ from tests.storage.broker_disk import (
     WAL,
     BrokerDisk,
     indexes,
+    membership_entry,
     records,
     recovered_from,
     start_at,
     start_mark,
 )
-from tidings.raft.entries import HardState
+from tidings.raft.entries import HardState, Membership, StartState
 from tidings.storage.errors import FormatTooNew
 from tidings.storage.recovery import Recovered
 from tidings.storage.wal_format import FILE_HEADER, FILE_MAGIC, HEADER_BYTES, Mark, Salt, file_name
@@ -329,3 +330,45 @@ def test_a_search_behind_damage_passes_the_flushes_of_an_older_use() -> None:
 
     assert found.damage is None
     assert found.torn is not None
+
+
+ALONE = StartState(index=0, term=0, offset=0, membership=Membership(voters=(11,)))
+
+
+def test_a_log_that_never_had_another_voter_keeps_all_before_the_damage() -> None:
+    disk = BrokerDisk()
+    disk.create(1, ALONE)
+    ends = [disk.write(records(index), hard=VOTE).file_bytes for index in range(1, 6)]
+
+    found = flipped(disk, ends[2] + HEADER_BYTES).groups[1]  # of the fourth
+
+    assert found.damaged is not None
+    assert indexes(found.tail) == [1, 2, 3]
+
+
+def test_a_log_that_never_had_another_voter_has_no_hole_where_the_lost_flush_had_nothing_of_it() -> None:
+    disk = BrokerDisk()
+    disk.create(1, ALONE)
+    disk.create(2, ALONE)
+    disk.write(records(1), hard=VOTE)
+    lost = disk.write(records(1), group=2, hard=VOTE).file_bytes
+    disk.write(records(2))
+    disk.write(records(2), group=2)
+
+    found = flipped(disk, lost - 1).groups
+
+    assert [found[1].damaged is None, found[2].damaged is None] == [False, False]
+    assert [indexes(found[1].tail), indexes(found[2].tail)] == [[1, 2], []]
+
+
+def test_a_log_that_may_have_had_another_voter_keeps_nothing_that_may_have_been_replaced() -> None:
+    disk = BrokerDisk()
+    disk.create(1, ALONE)
+    disk.write(records(1), membership_entry(2, term=1, offset=1), hard=VOTE)
+    lost = disk.write(records(3, offset=1)).file_bytes
+    disk.write(records(4, offset=2))
+
+    found = flipped(disk, lost - 1).groups[1]
+
+    assert found.damaged is not None
+    assert found.tail == []

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from tidings.raft.entries import Entry, HardState, Membership, StartState
+from tidings.raft.entries import Entry, EntryKind, HardState, Membership, StartState
 from tidings.storage.checkpoint import Checkpoint, LogStart, read_checkpoint
 from tidings.storage.errors import Damaged, DiskFailed
 from tidings.storage.files import Files
@@ -141,15 +141,25 @@ def _stands_at(checkpoint: Checkpoint) -> CheckpointedAt:
 def _judge(
     group: int, checkpoint: Checkpoint | None, tail: GroupTail, damaged: str | None, *, is_torn: bool
 ) -> RecoveredGroup:
+    problem = damaged or tail.problem()
+    is_alone = problem is not None and never_had_others(checkpoint, tail.longest())
     return RecoveredGroup(
         group=group,
         checkpoint=checkpoint,
         hard=tail.hard,
-        tail=tail.tail,
-        damaged=damaged or tail.problem(),
+        tail=tail.longest() if is_alone else tail.tail,
+        damaged=problem,
         vote_lost=tail.lost_vote is not None or Mark.VOTE_LOST in tail.marks,
         doubtful=is_torn or Mark.DOUBTFUL in tail.marks,
     )
+
+
+def never_had_others(checkpoint: Checkpoint | None, tail: list[Entry]) -> bool:
+    """Whether the log says of no other voter. Of a young group the owner knows the first ones."""
+    memberships = [Membership.decode(entry.payload) for entry in tail if entry.kind == EntryKind.MEMBERSHIP]
+    if checkpoint is None:
+        return not memberships
+    return all(len(one.voters) == 1 for one in (checkpoint.start.membership, *memberships))
 
 
 def _wal_start(

@@ -46,6 +46,9 @@ class GroupTail:
 
     checkpoint: CheckpointedAt
     tail: list[Entry] = field(default_factory=list)  # contiguous from checkpoint.index + 1
+    # The same as if nothing had been lost, which is right where nobody ever replaced an entry: in a group of
+    # one voter. None while nothing was lost.
+    kept: list[Entry] | None = None
     last_index: int = 0  # of the log, as the newest record says
     last_term: int = 0
     hard: HardState = NO_VOTE
@@ -53,6 +56,10 @@ class GroupTail:
     lost_log: str | None = None  # why the end of its log is not known
     lost_vote: str | None = None  # why its term and vote are not known
     is_ignoring: bool = False  # behind a start mark that was never carried out: nothing of this was promised
+
+    def longest(self) -> list[Entry]:
+        """All that can be had of the tail of a group that never had another voter."""
+        return self.tail if self.kept is None else self.kept
 
     def problem(self) -> str | None:
         """Why this group is damaged, None if it is intact."""
@@ -96,7 +103,8 @@ class WalTails:
         """Flushes are missing here: they may have held anything."""
         self._lost = reason
         for tail in self.groups.values():
-            tail.tail.clear()
+            tail.kept = tail.longest()
+            tail.tail = []
             tail.lost_log = tail.lost_vote = reason
 
     def take_flush(self, sequence: int, body: bytes) -> None:
@@ -170,17 +178,31 @@ def _unheard_of(checkpoint: CheckpointedAt) -> GroupTail:
     return tail
 
 
+def _begin_anew(tail: GroupTail) -> None:
+    """What comes replaces all that came before, lost or not."""
+    tail.tail.clear()
+    tail.kept = None
+    tail.lost_log = None
+
+
 def _take_entry(tail: GroupTail, entry: Entry) -> None:
-    entries = tail.tail
     place = entry.index - tail.checkpoint.index - 1
-    if place > len(entries):
+    if place == 0:
+        _begin_anew(tail)
+    elif tail.kept is not None:
+        _put(tail.kept, place, entry)
+    if not _put(tail.tail, place, entry):
         tail.lost_log = f"entries before index {entry.index} are missing"
-        return
+
+
+def _put(entries: list[Entry], place: int, entry: Entry) -> bool:
+    """The entry at its place, and nothing behind it; False where entries before it are missing."""
+    if place > len(entries):
+        return False
     if place < len(entries):
         del entries[place:]
-    if place == 0:
-        tail.lost_log = None  # whatever was lost before is replaced by this one and those that follow
     entries.append(entry)
+    return True
 
 
 def _take_state(
