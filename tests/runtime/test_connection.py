@@ -15,6 +15,7 @@ from tidings.protocol.messages.api_versions import ApiVersionsRequest, ApiVersio
 from tidings.protocol.messages.produce import ProduceResponse
 from tidings.protocol.schema import Message
 from tidings.runtime.connection import ClientConnection
+from tidings.runtime.memory import ClientMemory
 
 START_MS = 1_000_000
 MIB = 1024 * 1024
@@ -25,7 +26,7 @@ class Owner:
 
     def __init__(self, config: Config | None = None) -> None:
         self.config = config or Config()
-        self.buffered_bytes = 0
+        self.memory = ClientMemory(self.config.memory_bytes_max)
         self.is_paused = False
         self.time_ms = START_MS
         self.is_full = False
@@ -38,6 +39,10 @@ class Owner:
         self.gone: list[ClientConnection] = []
         self.complaints: list[str] = []
         self.failures: list[tuple[int, Exception]] = []
+
+    @property
+    def buffered_bytes(self) -> int:
+        return self.memory.request_bytes + self.memory.begun_bytes + self.memory.answer_bytes
 
     def now_ms(self) -> int:
         return self.time_ms
@@ -192,13 +197,13 @@ def test_no_more_requests_are_begun_than_may_be_in_flight_and_reading_stops(owne
 
 def test_reading_stops_while_the_whole_broker_holds_too_much(owner: Owner) -> None:
     connection, transport = connect(owner)
-    owner.buffered_bytes = owner.config.memory_bytes_max + 1
+    owner.memory.request_bytes = owner.config.memory_bytes_max + 1
 
     transport.receive(question(1))
     assert owner.requests == []
     assert transport.is_reading_paused
     assert owner.starving == [connection]
-    owner.buffered_bytes = 0
+    owner.memory.request_bytes = 0
     connection.proceed()
 
     assert len(owner.requests) == 1
@@ -220,13 +225,55 @@ def test_a_large_request_is_counted_whole_as_soon_as_it_is_begun(owner: Owner) -
 
 def test_a_large_request_waits_where_there_is_no_room_for_it(owner: Owner) -> None:
     connection, transport = connect(owner)
-    held_bytes = owner.buffered_bytes = owner.config.memory_bytes_max - 1_000
+    held_bytes = owner.memory.begun_bytes = owner.config.memory_bytes_max // 2 - 1_000
 
     transport.receive(produce(1, value=b"v" * MIB)[:500])
 
     assert transport.is_reading_paused
     assert owner.starving == [connection]
     assert owner.buffered_bytes == held_bytes
+
+
+def test_answers_that_nobody_takes_hold_up_fetches_only(owner: Owner) -> None:
+    connection, transport = connect(owner)
+    owner.memory.answer_bytes = owner.config.memory_bytes_max + 1
+
+    transport.receive(question(1))
+    transport.receive(wire.frame(wire.FETCH, 4, wire.fetch_body("t", 0), correlation=2))
+    assert [request.correlation_id for request in owner.requests] == [1]
+    assert owner.starving == [connection]
+    owner.memory.answer_bytes = 0
+    connection.proceed()
+
+    assert [request.correlation_id for request in owner.requests] == [1, 2]
+
+
+def test_memory_that_an_answer_reserves_is_held_until_it_leaves(owner: Owner) -> None:
+    owner.answers_at_once = False
+    _, transport = connect(owner)
+    transport.receive(question(1))
+    (request,) = owner.requests
+    room_bytes = request.room()
+
+    request.reserve(MIB)
+    assert owner.memory.answer_bytes == MIB
+    assert request.room() < room_bytes
+    request.answer(ApiVersionsResponse())
+
+    assert owner.memory.answer_bytes == 0
+
+
+def test_memory_reserved_for_who_is_gone_is_free(owner: Owner) -> None:
+    owner.answers_at_once = False
+    connection, transport = connect(owner)
+    transport.receive(question(1))
+    (request,) = owner.requests
+    request.reserve(MIB)
+
+    connection.abort()
+    request.reserve(MIB)
+
+    assert owner.memory.answer_bytes == 0
 
 
 def test_nothing_is_begun_and_nothing_read_while_the_broker_stands_still(owner: Owner) -> None:
@@ -292,10 +339,10 @@ def test_a_slow_reader_is_closed_when_it_took_no_byte_for_too_long(owner: Owner)
     connection, transport = slow_reader(owner)
 
     owner.time_ms += owner.config.slow_reader_ms_max
-    connection.check_progress(owner.time_ms)
+    connection.check_progress(owner.time_ms, owner.config.slow_reader_ms_max)
     assert owner.complaints == []
     owner.time_ms += 1
-    connection.check_progress(owner.time_ms)
+    connection.check_progress(owner.time_ms, owner.config.slow_reader_ms_max)
 
     assert owner.complaints == [f"took no byte of {2 * MIB} for 30001 ms"]
     assert transport.was_aborted
@@ -308,7 +355,7 @@ def test_a_slow_reader_that_takes_a_little_is_given_time(owner: Owner) -> None:
     for _ in range(5):
         owner.time_ms += owner.config.slow_reader_ms_max
         transport.take(1)
-        connection.check_progress(owner.time_ms)
+        connection.check_progress(owner.time_ms, owner.config.slow_reader_ms_max)
 
     assert owner.complaints == []
 
@@ -318,7 +365,7 @@ def test_who_stops_in_the_middle_of_a_request_is_closed(owner: Owner) -> None:
     transport.receive(produce(1, value=b"v" * 1_000)[:-1])
 
     owner.time_ms += owner.config.slow_reader_ms_max + 1
-    connection.check_progress(owner.time_ms)
+    connection.check_progress(owner.time_ms, owner.config.slow_reader_ms_max)
 
     (complaint,) = owner.complaints
     assert complaint.startswith("sent no byte of the 1 that its request lacks")
@@ -329,7 +376,7 @@ def test_an_idle_client_is_closed_without_an_event(owner: Owner) -> None:
     connection, _ = connect(owner)
 
     owner.time_ms += owner.config.connection_idle_ms_max + 1
-    connection.check_progress(owner.time_ms)
+    connection.check_progress(owner.time_ms, owner.config.slow_reader_ms_max)
 
     assert owner.gone == [connection]
     assert owner.complaints == []
@@ -341,7 +388,7 @@ def test_a_client_that_waits_for_its_answer_is_not_idle(owner: Owner) -> None:
     transport.receive(question(1))
 
     owner.time_ms += owner.config.connection_idle_ms_max + 1
-    connection.check_progress(owner.time_ms)
+    connection.check_progress(owner.time_ms, owner.config.slow_reader_ms_max)
 
     assert owner.gone == []
 
@@ -363,7 +410,7 @@ def test_who_does_not_take_the_last_answers_is_dropped_at_the_next_look(owner: O
     connection.close("enough")
     assert owner.gone == []
 
-    connection.check_progress(owner.time_ms)
+    connection.check_progress(owner.time_ms, owner.config.slow_reader_ms_max)
 
     assert owner.gone == [connection]
 

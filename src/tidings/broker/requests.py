@@ -13,13 +13,24 @@ from dataclasses import dataclass
 
 from tidings.protocol.schema import Message
 
+INT32_MAX = 2**31 - 1
+
+
+def _unlimited() -> int:
+    return INT32_MAX
+
+
+def _nothing(_: int) -> None:
+    return
+
 
 @dataclass(slots=True)
 class Request:
     """Never changed after it was made (not frozen: made once per request, on the hot path).
 
     `listener_host` and `listener_port` are the address the client reached this broker by. `close` ends the
-    connection without an answer; its argument is the reason, for the log event.
+    connection without an answer; its argument is the reason, for the log event. `room` tells how many bytes
+    an answer may hold that is made now, `reserve` keeps as many for one that takes a while.
     """
 
     api_key: int
@@ -32,3 +43,5 @@ class Request:
     listener_port: int
     answer: Callable[[Message], None]
     close: Callable[[str], None]
+    room: Callable[[], int] = _unlimited
+    reserve: Callable[[int], None] = _nothing

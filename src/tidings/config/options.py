@@ -123,7 +123,7 @@ class Config:
         2_000, "raft", "spread, so that candidates rarely collide", low=10
     )
     beat_interval_ms: int = milliseconds(150, "raft", "six beats may be lost within the shortest timeout")
-    tick_interval_ms: int = milliseconds(25, "raft", "granularity of all timeouts of the log")
+    tick_interval_ms: int = milliseconds(25, "raft", "while work is under way; idle brokers sleep longer")
     append_bytes_max: int = octets(MIB, "raft", "one frame must not hold up the beats behind it")
     inflight_bytes_max: int = octets(
         8 * MIB, "raft", "per follower and partition: a round trip at full speed"
@@ -162,9 +162,12 @@ class Config:
     slow_reader_ms_max: int = milliseconds(
         30_000, "network", "no byte taken for so long: closed, its memory freed"
     )
+    stalled_client_ms_max: int = milliseconds(
+        1_000, "network", "the same, and for a request half sent, where others wait for the memory it holds"
+    )
     connection_idle_ms_max: int = milliseconds(600_000, "network", "Kafka's: idle connections are closed")
     memory_bytes_max: int = octets(
-        64 * MIB, "network", "requests and answers in flight; then reading stops", low=MIB
+        64 * MIB, "network", "requests in flight, and as much for answers; then reading stops", low=MIB
     )
 
     # the disk
@@ -248,6 +251,7 @@ def _check_together(config: Config) -> None:
     _at_most(config, "batch_bytes_max", "request_bytes_max")
     _at_most(config, "batch_bytes_max", "uncommitted_bytes_max")
     _at_most(config, "request_bytes_max", "memory_bytes_max")
+    _at_most(config, "stalled_client_ms_max", "slow_reader_ms_max")
     if 2 * config.beat_interval_ms > config.election_timeout_ms_min:
         raise OptionError(
             "beat_interval_ms",

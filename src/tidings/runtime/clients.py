@@ -17,10 +17,12 @@ from tidings.config.options import Config, is_loopback
 from tidings.protocol.schema import Message
 from tidings.runtime import transport as transports
 from tidings.runtime.connection import ClientConnection
+from tidings.runtime.memory import ClientMemory
 from tidings.telemetry.events import EventLog
 
 _DRAIN_S_MAX = 0.5  # at the end, for answers that were given and are not sent yet
 _SWEEP_S = 1.0  # how often silent and slow connections are looked for; their limits are far longer
+_SWEEP_HURRIED_S = 0.25  # the same, while connections wait for the memory that others hold
 
 
 class Clients:
@@ -36,7 +38,7 @@ class Clients:
         wake: Callable[[], None],
     ) -> None:
         self.config = config
-        self.buffered_bytes = 0
+        self.memory = ClientMemory(config.memory_bytes_max)
         self.is_paused = False
         self.now_ms = now_ms
         self.request = handle
@@ -67,7 +69,7 @@ class Clients:
         for connection in ready:
             connection.write_output()
             connection.proceed()
-        if self._starved and self.buffered_bytes <= self.config.memory_bytes_max:
+        if self._starved and self.memory.take_freed():
             self._feed_starved()
 
     def pause(self) -> None:
@@ -149,16 +151,23 @@ class Clients:
         )
 
     def _schedule_sweep(self) -> None:
-        self._sweep = asyncio.get_running_loop().call_later(_SWEEP_S, self._look_for_idle)
+        pause_s = _SWEEP_HURRIED_S if self._starved else _SWEEP_S
+        self._sweep = asyncio.get_running_loop().call_later(pause_s, self._look_for_idle)
 
     def _look_for_idle(self) -> None:
         self._schedule_sweep()
         if not self.is_paused:
             now_ms = self.now_ms()
+            config = self.config
+            # Who holds memory that nobody waits for may take long.
+            stalled_ms_max = config.stalled_client_ms_max if self._starved else config.slow_reader_ms_max
             for connection in list(self._connections):
-                connection.check_progress(now_ms)
+                connection.check_progress(now_ms, stalled_ms_max)
+            if self.memory.take_freed():
+                self._feed_starved()
 
     def _feed_starved(self) -> None:
+        """Who needs least goes first: a client with little to say waits for none of those with much."""
         starved, self._starved = self._starved, {}
-        for connection in starved:
+        for connection in sorted(starved, key=ClientConnection.wanted_bytes):
             connection.proceed()

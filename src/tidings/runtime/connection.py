@@ -21,17 +21,19 @@ from tidings.protocol.messages.api_versions import ApiVersionsRequest
 from tidings.protocol.messages.produce import ProduceRequest
 from tidings.protocol.schema import Message
 from tidings.runtime import transport as transports
+from tidings.runtime.memory import ClientMemory
 
 # Answers wait in the transport up to this before the connection counts as slow and no more requests are taken
 # from it.
 _WRITE_BUFFER_BYTES_HIGH = 1024 * 1024
+_FETCH = ApiKey.FETCH.to_bytes(2, "big")  # what the frame of such a request begins with
 
 
 class ConnectionOwner(Protocol):
     """What a broker does for its connections."""
 
     config: Config
-    buffered_bytes: int  # of all connections: requests being handled and answers not yet taken
+    memory: ClientMemory  # of all connections
     is_paused: bool  # the whole broker stands still
 
     def now_ms(self) -> int: ...
@@ -55,6 +57,7 @@ class _Slot:
         "correlation_id",
         "frame_bytes",
         "is_done",
+        "reserved_bytes",
     )
 
     def __init__(self, connection: ClientConnection, header: RequestHeader, frame_bytes: int) -> None:
@@ -65,6 +68,15 @@ class _Slot:
         self.frame_bytes = frame_bytes
         self.buffers: list[bytes | memoryview] = []
         self.is_done = False
+        self.reserved_bytes = 0  # of the memory for answers, until this one is made
+
+    def room(self) -> int:
+        return self.connection.memory.answer_room_bytes
+
+    def reserve(self, byte_count: int) -> None:
+        if not self.is_done:
+            self.reserved_bytes += byte_count
+            self.connection.memory.change_answers(byte_count)
 
     def answer(self, message: Message) -> None:
         if self.is_done:
@@ -89,6 +101,7 @@ class ClientConnection(asyncio.Protocol):
     def __init__(self, owner: ConnectionOwner, *, listener_host: str, listener_port: int) -> None:
         self.client_host = ""
         self.last_active_ms = owner.now_ms()
+        self.memory = owner.memory
         self._owner = owner
         self._listener_host = listener_host
         self._listener_port = listener_port
@@ -108,6 +121,7 @@ class ClientConnection(asyncio.Protocol):
         self._counted_bytes = 0
         self._unsent_counted_bytes = 0
         self._is_admitted = True
+        self._is_short = False  # of memory, to begin the next request
         self._begun_missing_bytes = 0
         self._begun_since_ms = 0
 
@@ -154,11 +168,12 @@ class ClientConnection(asyncio.Protocol):
         self._is_closed = True
         for slot in self._slots:
             slot.is_done = True  # a late answer finds nobody
-            self._owner.buffered_bytes -= slot.frame_bytes
+            self._release(slot)
         self._slots.clear()
         self._frames.clear()
         self._output.clear()
-        self._owner.buffered_bytes -= self._counted_bytes + self._unsent_counted_bytes
+        self.memory.end_begun(self._counted_bytes)
+        self.memory.change_answers(-self._unsent_counted_bytes)
         self._counted_bytes = self._unsent_counted_bytes = 0
         self._owner.closed(self)
 
@@ -169,9 +184,11 @@ class ClientConnection(asyncio.Protocol):
         if not self._is_admitted:
             self._admit()
         frames = self._frames
+        self._is_short = False
         while frames and not self._is_slow and len(self._slots) < self._in_flight_max and not self._is_closed:
-            if self._owner.is_paused or self._owner.buffered_bytes > self._owner.config.memory_bytes_max:
-                break  # every byte counted there has a deadline, so there will be room again
+            if self._owner.is_paused or not self._has_room(frames[0]):
+                self._is_short = True
+                break  # every byte counted has a deadline, so there will be room again
             self._begin(frames.popleft())
         self._hold_or_read()
 
@@ -183,9 +200,13 @@ class ClientConnection(asyncio.Protocol):
             transport.writelines(output)
             self._count_unsent()
 
-    def check_progress(self, now_ms: int) -> None:
-        """Close a client that has taken none of its answers for too long, or that has said nothing for
-        longer."""
+    def wanted_bytes(self) -> int:
+        """What this connection waits for memory for."""
+        return self._splitter.begun_bytes
+
+    def check_progress(self, now_ms: int, stalled_ms_max: int) -> None:
+        """Close a client that has taken none of its answers for too long, or sent nothing of a request that
+        it began, or that has said nothing at all for longer."""
         self._count_unsent()
         if self._is_closed:
             if self._transport is not None:
@@ -194,19 +215,19 @@ class ClientConnection(asyncio.Protocol):
             unsent_bytes = self._unsent_bytes()
             if unsent_bytes < self._slow_bytes:
                 self._slow_since_ms, self._slow_bytes = now_ms, unsent_bytes
-            elif now_ms - self._slow_since_ms > self._owner.config.slow_reader_ms_max:
+            elif now_ms - self._slow_since_ms > stalled_ms_max:
                 self.close(f"took no byte of {unsent_bytes} for {now_ms - self._slow_since_ms} ms")
         elif self._counted_bytes and self._is_reading:
-            self._check_begun(now_ms)
+            self._check_begun(now_ms, stalled_ms_max)
         elif not self._slots and now_ms - self.last_active_ms > self._owner.config.connection_idle_ms_max:
             self.close("")
 
-    def _check_begun(self, now_ms: int) -> None:
+    def _check_begun(self, now_ms: int, stalled_ms_max: int) -> None:
         """A frame that is begun holds memory that others may wait for: it has to make progress."""
         missing_bytes = self._splitter.missing_bytes
         if missing_bytes < self._begun_missing_bytes:
             self._begun_since_ms, self._begun_missing_bytes = now_ms, missing_bytes
-        elif now_ms - self._begun_since_ms > self._owner.config.slow_reader_ms_max:
+        elif now_ms - self._begun_since_ms > stalled_ms_max:
             waited_ms = now_ms - self._begun_since_ms
             self.close(f"sent no byte of the {missing_bytes} that its request lacks for {waited_ms} ms")
 
@@ -253,7 +274,7 @@ class ClientConnection(asyncio.Protocol):
             return
         if header.api_key != ApiKey.PRODUCE or cast("ProduceRequest", body).acks != 0:
             self._slots.append(slot)  # acks=0 is the one request that has no answer
-            owner.buffered_bytes += slot.frame_bytes
+            self.memory.request_bytes += slot.frame_bytes
         request = Request(
             header.api_key,
             header.api_version,
@@ -265,6 +286,8 @@ class ClientConnection(asyncio.Protocol):
             self._listener_port,
             slot.answer,
             slot.close,
+            slot.room,
+            slot.reserve,
         )
         try:
             message = owner.request(request)
@@ -295,23 +318,31 @@ class ClientConnection(asyncio.Protocol):
         while slots and slots[0].is_done:
             slot = slots.popleft()
             self._output += slot.buffers
-            owner.buffered_bytes -= slot.frame_bytes
+            self._release(slot)
             moved = True
         if moved:
             owner.has_output(self)
 
+    def _release(self, slot: _Slot) -> None:
+        self.memory.end_request(slot.frame_bytes)
+        if slot.reserved_bytes:
+            self.memory.change_answers(-slot.reserved_bytes)
+
+    def _has_room(self, frame: bytes) -> bool:
+        """Whether a request may be begun. A fetch is the one that can be answered by much."""
+        if not self.memory.has_room_for_requests:
+            return False
+        return self.memory.has_room_for_answers or not frame.startswith(_FETCH)
+
     def _admit(self) -> None:
         """A frame was begun, or ended: count its length, or wait until the broker's memory has room for
         it."""
-        owner = self._owner
         wanted_bytes = self._splitter.begun_bytes
-        owner.buffered_bytes -= self._counted_bytes
-        self._counted_bytes = 0
-        self._is_admitted = owner.buffered_bytes + wanted_bytes <= owner.config.memory_bytes_max
-        if self._is_admitted:
-            owner.buffered_bytes += wanted_bytes
-            self._counted_bytes = wanted_bytes
-        self._begun_since_ms = owner.now_ms()
+        if self._counted_bytes:
+            self.memory.end_begun(self._counted_bytes)
+        self._is_admitted = self.memory.begin(wanted_bytes)
+        self._counted_bytes = wanted_bytes if self._is_admitted else 0
+        self._begun_since_ms = self._owner.now_ms()
         self._begun_missing_bytes = self._splitter.missing_bytes
         if not self._is_admitted or not self._is_reading:
             self._hold_or_read()
@@ -321,8 +352,7 @@ class ClientConnection(asyncio.Protocol):
         if self._transport is None or self._is_closed:
             return
         owner = self._owner
-        is_short = owner.buffered_bytes > owner.config.memory_bytes_max and not self._counted_bytes
-        is_hungry = owner.is_paused or not self._is_admitted or is_short
+        is_hungry = owner.is_paused or not self._is_admitted or self._is_short
         may_read = not self._frames and not self._is_slow and not is_hungry
         if is_hungry:
             owner.starved(self)
@@ -336,8 +366,9 @@ class ClientConnection(asyncio.Protocol):
     def _count_unsent(self) -> None:
         """Answers that the client has not taken count like requests."""
         unsent_bytes = 0 if self._is_closed else self._unsent_bytes()
-        self._owner.buffered_bytes += unsent_bytes - self._unsent_counted_bytes
-        self._unsent_counted_bytes = unsent_bytes
+        if unsent_bytes != self._unsent_counted_bytes:
+            self.memory.change_answers(unsent_bytes - self._unsent_counted_bytes)
+            self._unsent_counted_bytes = unsent_bytes
 
     def _unsent_bytes(self) -> int:
         return 0 if self._transport is None else self._transport.get_write_buffer_size()

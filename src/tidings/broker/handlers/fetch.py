@@ -8,8 +8,9 @@ majority has confirmed that it leads and an entry of its own epoch is committed:
 never denied by a leader that is new or was replaced.
 Left out: fetch sessions (KIP-227: always declined by session id 0), reading from followers (KIP-392),
 transactions (nothing is ever aborted, so read_committed sees what read_uncommitted does), tiers.
-The one rule: the first partition with anything to read gives at least one batch, whatever the limits; all
-others keep them. Tests: tests/broker/handlers/test_fetch.py
+The one rule: the first partition with anything to read gives at least one batch, whatever the limits (of the
+request, of an answer, of the memory that is left for answers); all others keep them.
+Tests: tests/broker/handlers/test_fetch.py
 """
 
 from __future__ import annotations
@@ -183,7 +184,7 @@ class _Fetch:
             for topic in body.topics
             for asked in topic.partitions
         ]
-        self._round = _Round(self._bytes_max)
+        self._round = _Round(0)
         self._timer: TimerHandle | None = None
         self._missing_count = 0
 
@@ -206,7 +207,7 @@ class _Fetch:
             self._request.answer(response)
 
     def _has_enough(self, now_ms: int) -> bool:
-        current = self._round = _Round(self._bytes_max)
+        current = self._round = _Round(min(self._bytes_max, self._request.room()))
         for target in self._targets:
             current.look(target)
         return (
@@ -236,6 +237,8 @@ class _Fetch:
         """Ask for what is missing, if anything; else the answer."""
         current = self._round
         self._missing_count = len(current.from_disk) + len(current.unconfirmed)
+        if current.from_disk:
+            self._request.reserve(sum(unread.bytes_max for unread in current.from_disk))
         for unread in current.from_disk:
             assert unread.target.partition is not None
             log = unread.target.partition.log
