@@ -208,8 +208,8 @@ class RaftHost:
                     self.outbox.dirty[number] = None
 
     def _notice_stall(self, now_ms: int) -> None:
-        """This process stood still, so all others seem silent: read what they said before judging them. Once per
-        timeout only, or one that always stands still would never give up leading."""
+        """This process stood still, so all others seem silent: read what they said before judging them. Once
+        per timeout only, or one that always stands still would never give up leading."""
         config = self._config
         stall_ms_min = max(config.election_timeout_ms_min // 4, 2 * config.beat_interval_ms)
         is_spent = now_ms - self.peers.excused_until_ms < config.election_timeout_ms_min
