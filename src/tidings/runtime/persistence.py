@@ -14,14 +14,14 @@ from typing import Any, Protocol
 
 from tidings.config.exits import Exit
 from tidings.node.jobs import Compute, ReadJob, RemoveGroup, StorageJob
-from tidings.node.node import Node, Turn
+from tidings.node.node import Turn
 from tidings.raft.outbox import Flush
-from tidings.runtime.storage import StorageThreads, Then
+from tidings.runtime.storage import Then
 from tidings.storage.errors import Damaged, DiskFull
 from tidings.storage.wal import WalPosition
 from tidings.telemetry.events import EventLog
 
-_FULL_RETRY_S = 0.5  # after a full disk: when space is freed, producers notice within a blink
+FULL_RETRY_S = 0.5  # after a full disk: when space is freed, producers notice within a blink
 
 
 class PersistenceOwner(Protocol):
@@ -35,11 +35,40 @@ class PersistenceOwner(Protocol):
     def fail(self, code: Exit, reason: str) -> None: ...
 
 
+class StoringNode(Protocol):
+    """What the node is told."""
+
+    is_storage_full: bool
+
+    def flushed(self, flush: Flush, place: WalPosition, now_ms: int) -> None: ...
+    def stored(self, job: StorageJob, result: object, now_ms: int) -> None: ...
+    def damaged(self, group: int, now_ms: int) -> None: ...
+
+
+class Storage(Protocol):
+    """What the threads are given. `then` gets a result or an error, on the loop's thread."""
+
+    def write(self, flush: Flush, then: Callable[[WalPosition | None, Exception | None], None]) -> None: ...
+    def cut(self, below_file: int, then: Then) -> None: ...
+    def mark(self, group: int, *, is_damaged: bool) -> None: ...
+    def store(self, job: StorageJob, then: Then) -> None: ...
+    def make_way(self, group: int) -> None: ...
+    def read(self, job: ReadJob, then: Then) -> None: ...
+
+
 class Persistence:
     """Between one node and its storage threads."""
 
-    def __init__(self, owner: PersistenceOwner, node: Node, storage: StorageThreads) -> None:
+    def __init__(
+        self,
+        owner: PersistenceOwner,
+        node: StoringNode,
+        storage: Storage,
+        *,
+        full_retry_s: float = FULL_RETRY_S,
+    ) -> None:
         self.is_flushing = False
+        self._full_retry_s = full_retry_s
         self._owner = owner
         self._node = node
         self._storage = storage
@@ -187,7 +216,7 @@ class Persistence:
             self._retries.discard(retry)
             call()
 
-        retry = asyncio.get_running_loop().call_later(_FULL_RETRY_S, again)
+        retry = asyncio.get_running_loop().call_later(self._full_retry_s, again)
         self._retries.add(retry)
 
     def _room_changed(self, reason: str) -> None:
