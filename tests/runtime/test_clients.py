@@ -24,6 +24,7 @@ from tidings.runtime.connection import ClientConnection
 from tidings.telemetry.events import open_log
 
 START_MS = 1_000_000
+TOO_MUCH = Config().memory_bytes_max + 1
 
 
 class Broker:
