@@ -98,3 +98,41 @@ def test_a_leader_that_is_not_asked_forgets_promises_when_it_hears_that_they_may
 
     assert follower.counted_index == follower.match_index == 0
     assert follower.state is ProgressState.START
+
+
+def test_a_voter_that_was_removed_from_the_cluster_is_not_waited_for() -> None:
+    network = running()
+    network.crash(2)
+    network.crash(3)
+    network.restart(3, doubtful=True)
+    network.pass_time(500)
+    assert network.group(3).doubtful
+
+    network.hosts[3].forget_member(2)
+    network.settle()
+
+    assert not network.group(3).doubtful
+
+
+def test_a_member_that_holds_nothing_of_the_group_says_so() -> None:
+    network = running()
+    network.crash(3)
+    network.hosts[2].holds_no_others()
+    network.hosts[2].remove(GROUP)
+
+    network.restart(3, doubtful=True)
+    network.settle()
+
+    assert not network.group(3).doubtful
+
+
+def test_a_member_that_has_not_taken_up_all_its_groups_yet_says_nothing() -> None:
+    network = running()
+    network.crash(3)
+    network.crash(2)
+    network.start(2)
+
+    network.restart(3, doubtful=True)
+    network.pass_time(500)
+
+    assert network.group(3).doubtful

@@ -26,7 +26,8 @@ does not hear.
 
 Who is asked: the voters as this replica knows them, and as those who answer do, for it may have lost the news
 of who votes now, too, and then a promise may have been counted by leaders that it does not know. Members
-that were replaced since, perhaps with their disks, need not answer.
+that were replaced since, perhaps with their disks, need not answer: an answer that knows of it says so, the
+owner says so (RaftHost.forget_member), or they say themselves that they hold nothing of the group (unheld).
 
 A whole group in doubt goes on once all answer: answering needs no trust in oneself, what was committed is on
 a voter that lost nothing, and the replica with the newest log stands. The only voter of a group has nobody to
@@ -86,7 +87,7 @@ def learn(doubt: Doubt, electorates: tuple[tuple[int, tuple[int, ...]], ...]) ->
 
 def voters_to_ask(group: GroupState, doubt: Doubt) -> list[int]:
     voters = dict.fromkeys(voter for electorate in doubt.electorates.values() for voter in electorate)
-    return [voter for voter in voters if voter != group.member]
+    return [voter for voter in voters if voter != group.member and voter not in group.peers.gone]
 
 
 def on_doubt_request(group: GroupState, request: DoubtRequest) -> None:
@@ -108,6 +109,14 @@ def on_doubt_request(group: GroupState, request: DoubtRequest) -> None:
             log.last_term,
             group.members.electorates(group.commit_index),
         )
+    )
+
+
+def unheld(request: DoubtRequest) -> DoubtReply:
+    """The answer of a member that holds nothing of the group: it never promised anything, or a committed
+    change removed it, and then what it promised is held by those who vote instead."""
+    return DoubtReply(
+        request.group, 0, request.receiver, request.sender, request.round_number, request.phase, 0, 0, ()
     )
 
 

@@ -19,7 +19,7 @@ from tidings.raft.config import RaftConfig as RaftConfig
 from tidings.raft.entries import Entry, HardState, StartState
 from tidings.raft.group import Group
 from tidings.raft.leaders import LeaderTable
-from tidings.raft.messages import Append, Message
+from tidings.raft.messages import Append, DoubtRequest, Message
 from tidings.raft.outbox import Flush, Outbox
 from tidings.raft.peers import Peers
 from tidings.raft.progress import ProgressState
@@ -42,6 +42,7 @@ class RaftHost:
         self._config = config
         self._schedule = Schedule()
         self._early: dict[int, Message] = {}
+        self._holds_no_others = False
         self._next_beat_ms = 0
         self._ticked_ms = 0
         self._around = Surroundings(
@@ -106,6 +107,11 @@ class RaftHost:
         """The group does not exist any more, anywhere."""
         self.leaders.forget(group)
 
+    def holds_no_others(self) -> None:
+        """All groups that this member's disk holds are added now. Of any other it has promised nothing, or a
+        committed change has removed it: members in doubt about such a group are told so."""
+        self._holds_no_others = True
+
     def start_installed(self, group: int) -> None:
         """What outbox.starts_installed asked for is durable."""
         installed = self.groups.get(group)
@@ -121,6 +127,8 @@ class RaftHost:
             beats.HANDLERS[message.__class__](self, message, now_ms)
         elif group is not None:
             group.step(message, now_ms)
+        elif self._holds_no_others and isinstance(message, DoubtRequest):
+            self.outbox.messages.append(doubt.unheld(message))
         else:
             self._keep_early(message)
 
@@ -171,8 +179,12 @@ class RaftHost:
             self.peers.meet(member)
 
     def forget_member(self, member: int) -> None:
-        """The other host was removed from the cluster."""
+        """The other host was removed from the cluster, after every group had replaced it by a committed
+        change."""
         self.peers.forget(member)
+        for group in self.groups.values():
+            if group.doubtful:
+                doubt.ask(group, self._ticked_ms)
 
     def member_down(self, member: int, now_ms: int) -> None:
         """The connection was reset and cannot be opened again: the host's process is gone."""

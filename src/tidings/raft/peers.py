@@ -11,7 +11,7 @@ class Peers:
     """The other members. All dicts keep the order of arrival, so that the same inputs give the same
     messages."""
 
-    __slots__ = ("agreed_ms", "down", "excused_until_ms", "heard_ms", "known", "paused", "skipped")
+    __slots__ = ("agreed_ms", "down", "excused_until_ms", "gone", "heard_ms", "known", "paused", "skipped")
 
     def __init__(self) -> None:
         self.known: dict[int, None] = {}
@@ -22,14 +22,18 @@ class Peers:
         self.down: dict[int, None] = {}
         # After this host itself stood still: until then nobody's silence counts, what they said is unread.
         self.excused_until_ms = 0
+        # Removed from the cluster: they vote in no group any more, and nothing waits for them.
+        self.gone: dict[int, None] = {}
         # The transport to these is full, and groups that had something to send to them meanwhile.
         self.paused: dict[int, None] = {}
         self.skipped: dict[int, dict[int, None]] = {}
 
     def meet(self, member: int) -> None:
-        self.known[member] = None
+        if member not in self.gone:
+            self.known[member] = None
 
     def forget(self, member: int) -> None:
+        self.gone[member] = None
         for members in (self.known, self.heard_ms, self.agreed_ms, self.down, self.paused, self.skipped):
             members.pop(member, None)
 
