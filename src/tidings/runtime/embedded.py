@@ -7,6 +7,7 @@ nothing of it is left but its folder. It must not know who embeds it. Tests: tes
 from __future__ import annotations
 
 import asyncio
+from contextlib import suppress
 from typing import Any, TextIO
 
 from tidings.config.options import Config
@@ -31,9 +32,8 @@ class EmbeddedBroker:
         """Returns when it serves. Raises BrokerStopped, and then nothing of it runs."""
         assert self._server is None, self.config.broker_id
         self.failure = None
-        loop = asyncio.get_running_loop()
         try:
-            data = await loop.run_in_executor(None, DataFolder.take, self.config)
+            data = await self._take_folder()
             server = self._server = BrokerServer(self.config, data, self._secret, self._log)
             server.stopped.add_done_callback(self._ended)
             await server.start()
@@ -62,6 +62,16 @@ class EmbeddedBroker:
         """A mistake surfaced on the loop, and it cannot be told whose."""
         if self._server is not None:
             self._server.failed(context)
+
+    async def _take_folder(self) -> DataFolder:
+        """Whoever gives up meanwhile does not leave it locked."""
+        taking = asyncio.get_running_loop().run_in_executor(None, DataFolder.take, self.config)
+        try:
+            return await asyncio.shield(taking)
+        except asyncio.CancelledError:
+            with suppress(StorageError, OSError):
+                (await taking).release()
+            raise
 
     def _ended(self, stopped: asyncio.Future[BrokerStopped]) -> None:
         """It ended by itself, with its connections closed. What else it holds goes with `kill`."""
