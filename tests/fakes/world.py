@@ -32,8 +32,9 @@ M = TypeVar("M", bound=Message)
 class Asked:
     """One request and what became of it."""
 
-    def __init__(self, api_key: int, api_version: int, body: Message) -> None:
+    def __init__(self, api_key: int, api_version: int, body: Message, room_bytes: int) -> None:
         self.answers: list[Message] = []
+        self.reserved_bytes: list[int] = []
         self.closed: list[str] = []
         self.request = Request(
             api_key=api_key,
@@ -46,6 +47,8 @@ class Asked:
             listener_port=9092,
             answer=self.answers.append,
             close=self.closed.append,
+            room=lambda: room_bytes,
+            reserve=self.reserved_bytes.append,
         )
 
     @property
@@ -84,6 +87,7 @@ class World:
         )
         self.broker = Broker(config=self.config, ports=self.ports)
         self.logs: dict[int, FakeReplicaLog] = {}
+        self.answer_room_bytes = 2**31 - 1  # what connections leave for an answer
         self.apply(FormCluster(cluster_id=CLUSTER_ID))
         for broker_id in range(1, broker_count + 1):
             self.add_broker(broker_id)
@@ -172,7 +176,7 @@ class World:
 
     def send(self, api_key: ApiKey, api_version: int, body: Message) -> Asked:
         """Hand a request in. What takes time has not happened yet: `settle` lets it."""
-        asked = Asked(api_key, api_version, body)
+        asked = Asked(api_key, api_version, body, self.answer_room_bytes)
         answer = self.broker.handle(asked.request, self.now_ms)
         if answer is not None:
             asked.answers.append(answer)

@@ -138,6 +138,26 @@ def test_an_answer_is_never_larger_than_the_broker_allows() -> None:
     assert len(only(send(world, want(0))).records) == 2
 
 
+def test_an_answer_fits_the_memory_that_is_left_but_for_its_first_batch(
+    world: World, partition: Partition
+) -> None:
+    world.answer_room_bytes = len(BATCH) * 2
+    assert offsets_in(only(send(world, want(0))).records) == [0, 2]
+
+    world.answer_room_bytes = 1
+    assert offsets_in(only(send(world, want(0))).records) == [0]
+
+
+def test_memory_is_kept_for_what_is_read_from_disk(world: World, partition: Partition) -> None:
+    world.logs[partition.group].memory_start = 4
+
+    from_memory = send(world, want(4))
+    from_disk = send(world, want(0, bytes_max=1_000))
+
+    assert from_memory.reserved_bytes == []
+    assert from_disk.reserved_bytes == [1_000]
+
+
 def test_topics_can_be_named_by_id(world: World, partition: Partition) -> None:
     body = FetchRequest(min_bytes=1, topics=[FetchTopic(topic_id=topic_id_of("t"), partitions=[want(4)])])
 
