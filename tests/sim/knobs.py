@@ -58,6 +58,7 @@ CALM = Knobs(
     workload=WORKLOAD,
     faults=(),
     fault_gap_ms=100,
+    reassignment_interval_ms=100,
     trap_share=0.0,
     fast_restart_share=1.0,
     downs_are_told_share=1.0,
@@ -65,7 +66,7 @@ CALM = Knobs(
 
 
 def calm_world(knobs: Knobs = CALM, *, write: Callable[[str], None] | None = None) -> World:
-    """A world that is built and running; let time pass by its agenda. `write` takes the lines of its trace."""
+    """A world that is built and running: let time pass by its agenda. `write` takes the trace."""
     agenda = Agenda()
     trace = Trace(agenda, is_on=write is not None, write=write)
     world = World(agenda=agenda, random=Random(1), knobs=knobs, parts=Parts(), trace=trace)

@@ -19,6 +19,7 @@ _LONG_STOP_MS_MIN = 1_500
 _LONG_STOP_MS_MAX = 5_000
 _OUTAGE_MS_MAX = 4_000
 _JUMP_MS_MAX = 3_000
+_CHANGE_OF_MIND_SHARE = 0.3  # of the operators' orders come while the last one is not carried out
 
 Pairs = list[tuple[int, int]]
 
@@ -210,7 +211,7 @@ class Nemesis:
     def _reassign(self) -> None:
         world = self._world
         group = self._random.choice(world.groups)
-        if self._reassignment.is_under_way(group):
+        if self._reassignment.is_under_way(group) and self._random.random() > _CHANGE_OF_MIND_SHARE:
             return
         voters = world.invariants.committed[group].membership.voters
         there = [member for member, machine in world.machines.items() if not machine.is_lost]

@@ -8,7 +8,7 @@ what is checked. Tests: tests/sim/test_machine.py
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from random import Random
 from typing import Protocol
@@ -35,6 +35,7 @@ class Surroundings(Protocol):
     def read_confirmed(self, machine: Machine, read: ReadConfirmed) -> None: ...
     def turn_ended(self, machine: Machine) -> None: ...
     def flush_begun(self, machine: Machine) -> None: ...
+    def gone_members(self) -> Iterable[int]: ...
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -99,6 +100,9 @@ class Machine:
         self.host = host
         for group, found in self.disk.recover().items():
             self._add(host, group, found)
+        host.holds_no_others()
+        for member in self._surroundings.gone_members():
+            host.forget_member(member)
         self._is_write_planned = self._is_checkpoint_planned = False
         self.later(self._random.random() * self._tick_us, self._tick)
         self.end_turn()
@@ -167,6 +171,12 @@ class Machine:
         found = self.disk.recover()[group]
         self.disk.images[group].is_damaged = found.hard != NO_HARD_STATE
         self._add(host, group, self.disk.recover()[group])
+
+    def forget_member(self, member: int) -> None:
+        """Another member was removed from the cluster."""
+        host = self.host
+        assert host is not None
+        host.forget_member(member)
 
     def remove_group(self, group: int) -> None:
         host = self.host

@@ -13,7 +13,6 @@ from tidings.sim.clock import MS
 from tidings.sim.machine import Machine
 from tidings.sim.world import World
 
-_STEP_INTERVAL_US = 100 * MS
 _CAUGHT_UP_ENTRIES = 5
 
 
@@ -25,7 +24,7 @@ class Reassignment:
         self._goals: dict[int, tuple[int, ...]] = {}
 
     def begin(self) -> None:
-        self._world.agenda.after(_STEP_INTERVAL_US, self._step)
+        self._plan_step()
 
     @property
     def is_done(self) -> bool:
@@ -58,7 +57,13 @@ class Reassignment:
             if self.is_under_way(group):
                 self._advance(group)
             self._clean_up(group)
-        world.agenda.after(_STEP_INTERVAL_US, self._step)
+        for member, machine in world.machines.items():
+            if machine.is_lost and not any(self._is_named(group, member) for group in world.groups):
+                world.remove_member(member)
+        self._plan_step()
+
+    def _plan_step(self) -> None:
+        self._world.agenda.after(self._world.knobs.reassignment_interval_ms * MS, self._step)
 
     def _advance(self, group: int) -> None:
         leader = self._world.leader_of(group)
@@ -66,11 +71,10 @@ class Reassignment:
             return
         replica = leader.replicas[group].group
         step = _next_step(replica, self._goals[group])
-        if step is None:
+        named = replica.membership if step is None else step
+        all_listen = all([self._can_listen(member, group, named) for member in named.learners])
+        if step is None or not all_listen:
             return
-        for newcomer in step.learners:
-            if newcomer not in replica.membership.learners and not self._can_listen(newcomer, group, step):
-                return
         leader.do(self._propose, (leader, group, step))
 
     def _propose(self, asked: tuple[Machine, int, Membership]) -> None:
@@ -81,6 +85,15 @@ class Reassignment:
             self._world.note("ops", f"refused: {refused}")
         else:
             self._world.note("ops", f"group {group}: proposed {step}")
+
+    def _is_named(self, group: int, member: int) -> bool:
+        """Whether the member is still of the group, for all that is committed and for the leader."""
+        leader = self._world.leader_of(group)
+        membership = self._world.invariants.committed[group].membership
+        return leader is None or any(
+            member in (*named.voters, *named.learners)
+            for named in (membership, leader.replicas[group].group.membership)
+        )
 
     def _can_listen(self, newcomer: int, group: int, step: Membership) -> bool:
         """Have a replica on the newcomer. It votes for nobody before it was filled: it may have voted here
@@ -95,8 +108,15 @@ class Reassignment:
     def _clean_up(self, group: int) -> None:
         """Replicas that a committed membership does not name are removed; what they lost counts no more."""
         world = self._world
-        membership = world.invariants.committed[group].membership
-        wanted = {*membership.voters, *membership.learners, *self._goals.get(group, ())}
+        leader = world.leader_of(group)
+        if leader is None:
+            return
+        wanted = set(self._goals.get(group, ()))
+        for membership in (
+            world.invariants.committed[group].membership,
+            leader.replicas[group].group.membership,
+        ):
+            wanted.update((*membership.voters, *membership.learners))
         for member in [member for member in world.lossy[group] if member not in wanted]:
             del world.lossy[group][member]
         for machine in world.serving():

@@ -111,6 +111,7 @@ class Knobs:
     workload: WorkloadKnobs
     faults: tuple[Fault, ...]
     fault_gap_ms: int
+    reassignment_interval_ms: int
     trap_share: float
     fast_restart_share: float
     downs_are_told_share: float
@@ -144,6 +145,7 @@ def draw(random: Random, duration_ms: int) -> Knobs:
         workload=_draw_workload(random, len(groups)),
         faults=faults,
         fault_gap_ms=int(election_ms * random.choice((0.3, 1, 2))),
+        reassignment_interval_ms=random.choice((10, 30, 100)) if Fault.REASSIGN in faults else 100,
         trap_share=random.choice((0.003, 0.02, 0.1)),
         fast_restart_share=random.choice((0.3, 0.7, 1.0)),
         downs_are_told_share=random.choice((0.0, 0.5, 1.0)),

@@ -206,7 +206,7 @@ class Workload:
         if self._is_ending:
             return
         self._every(interval_ms, action, group)
-        leaders = [machine for machine in self._world.serving() if _leads(machine, group)]
+        leaders = [machine for machine in self._world.machines.values() if _leads(machine, group)]
         if leaders:
             leader = self._random.choice(leaders)
             leader.do(action, (leader, group))

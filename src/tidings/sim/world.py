@@ -7,7 +7,7 @@ tests/sim/test_world.py
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from random import Random
 
 from tidings.raft.entries import Entry, Membership, StartState
@@ -41,6 +41,7 @@ class World:
         self.network = Network(agenda, random, knobs.network, self._deliver)
         self.lossy: dict[int, dict[int, None]] = {}  # group -> members that may lack what they promised
         self.invariants = Invariants(self.disks, lambda group, member: member in self.lossy[group])
+        self._gone: dict[int, None] = {}
         self.groups = tuple(knobs.voters_by_group)
         self.is_healed = False
         self.on_read_confirmed: Callable[[Machine, ReadConfirmed], None] = _ignore
@@ -93,6 +94,17 @@ class World:
         machine.remove_group(group)
         assert machine.host is not None
         self.invariants.replica_removed(machine.member, group, machine.host.outbox.entries)
+
+    def gone_members(self) -> Iterable[int]:
+        """Members that lost their disks and were replaced in all their groups: removed from the cluster."""
+        return self._gone
+
+    def remove_member(self, member: int) -> None:
+        if member not in self._gone:
+            self.note(member, "removed from the cluster")
+            self._gone[member] = None
+            for machine in self.machines.values():
+                machine.do(machine.forget_member, member)
 
     def serving(self) -> list[Machine]:
         return [machine for machine in self.machines.values() if machine.is_serving]
