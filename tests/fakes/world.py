@@ -32,7 +32,7 @@ M = TypeVar("M", bound=Message)
 class Asked:
     """One request and what became of it."""
 
-    def __init__(self, api_key: int, api_version: int, body: Message, room_bytes: int) -> None:
+    def __init__(self, api_key: int, api_version: int, body: Message, room_bytes: int = 2**31 - 1) -> None:
         self.answers: list[Message] = []
         self.reserved_bytes: list[int] = []
         self.closed: list[str] = []
