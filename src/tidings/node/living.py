@@ -29,6 +29,7 @@ class Living:
         self._broker_of = broker_of
         self._lag_time_max_ms = lag_time_max_ms
         self._members: dict[int, int] = {}  # member -> broker id, of the peers that are connected
+        self._stopping: set[int] = set()  # those of them that are about to go
         self._gone_at_ms: dict[int, int] = {}  # broker id -> when it was last connected
         self._now_ms = 0
 
@@ -45,6 +46,10 @@ class Living:
     def members(self) -> list[int]:
         """The connected peers' members."""
         return list(self._members)
+
+    def staying(self) -> list[int]:
+        """Those of them that may be given something to lead."""
+        return [member for member in self._members if member not in self._stopping]
 
     def leader_of(self, group: int) -> Leader:
         """The newest leader announced, if it still answers."""
@@ -76,14 +81,21 @@ class Living:
 
     def peer_up(self, member: int, broker_id: int) -> None:
         self._members[member] = broker_id
+        self._stopping.discard(member)
         self._gone_at_ms.pop(broker_id, None)
         self.changed()
 
     def peer_down(self, member: int) -> None:
+        self._stopping.discard(member)
         broker_id = self._members.pop(member, None)
         if broker_id is not None:
             self._gone_at_ms[broker_id] = self._now_ms
             self.changed()
+
+    def peer_stopping(self, member: int) -> None:
+        """It hands its leaderships over, and goes."""
+        if member in self._members:
+            self._stopping.add(member)
 
     def changed(self) -> None:
         """A leader, a role or a connection is not what it was."""

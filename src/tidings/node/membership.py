@@ -20,11 +20,13 @@ _CAUGHT_UP_ENTRIES = 64
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Target:
-    """Who should vote and who should only listen; `leaving` are the members that may be taken out."""
+    """Who should vote and who should only listen; `leaving` are the members that may be taken out,
+    `reachable` those who answer just now: nobody else is given a vote."""
 
     voters: Collection[int]
     learners: Collection[int]
     leaving: Collection[int]
+    reachable: Collection[int]
 
 
 def next_membership(group: Group, target: Target) -> Membership | None:
@@ -36,7 +38,7 @@ def next_membership(group: Group, target: Target) -> Membership | None:
     if newcomers:
         return Membership(voters=now.voters, learners=(*now.learners, *newcomers))
     for learner in now.learners:
-        if learner in target.voters and _has_caught_up(group, learner):
+        if learner in target.voters and learner in target.reachable and _has_caught_up(group, learner):
             rest = tuple(other for other in now.learners if other != learner)
             return Membership(voters=(*now.voters, learner), learners=rest)
     if any(voter not in now.voters for voter in target.voters):
@@ -51,5 +53,8 @@ def next_membership(group: Group, target: Target) -> Membership | None:
 
 
 def _has_caught_up(group: Group, member: int) -> bool:
+    """One of whom nothing has been heard has nothing, however short the log is."""
     progress = group.progress_of().get(member)
-    return progress is not None and progress.match_index + _CAUGHT_UP_ENTRIES >= group.commit_index
+    if progress is None or not progress.counted_index:
+        return False
+    return progress.counted_index + _CAUGHT_UP_ENTRIES >= group.commit_index

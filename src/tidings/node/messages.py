@@ -13,6 +13,7 @@ A frame's body is one byte for its kind, then
     5 PONG     u64 context: the answer
     6 REFUSED  16 proposal id | i16 error code | text: the answer to a proposal of one who is no member of the
                metadata group, so that it will not see what came of it in its log
+    7 STOPPING nothing: I hand my leaderships over, do not give them back
 All numbers are little endian.
 """
 
@@ -30,6 +31,7 @@ _SETTLED = b"\x03"
 _PING = b"\x04"
 _PONG = b"\x05"
 _REFUSED = b"\x06"
+_STOPPING = b"\x07"
 PROPOSAL_ID_BYTES = 16
 _ASK_HEAD = struct.Struct("<QQ")
 _CONTEXT = struct.Struct("<Q")
@@ -94,7 +96,13 @@ class Refused:
         return _REFUSED + self.proposal + _CODE.pack(self.code) + self.message.encode()
 
 
-PeerMessage = Propose | Ask | Settled | Ping | Pong | Refused
+@dataclass(frozen=True, slots=True)
+class Stopping:
+    def encode(self) -> bytes:
+        return _STOPPING
+
+
+PeerMessage = Propose | Ask | Settled | Ping | Pong | Refused | Stopping
 
 
 def decode(frame: bytes) -> PeerMessage:
@@ -109,6 +117,8 @@ def decode(frame: bytes) -> PeerMessage:
             return Ask(context, index, groups)
         if kind == _SETTLED:
             return Settled(*_CONTEXT.unpack(body))
+        if kind == _STOPPING and not body:
+            return Stopping()
         if kind == _PING:
             return Ping(*_CONTEXT.unpack(body))
         if kind == _PONG:

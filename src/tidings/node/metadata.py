@@ -88,14 +88,18 @@ class Metadata:
         self._proposals[proposal] = waiting
         self._send(proposal, waiting, now_ms)
 
+    @property
+    def is_proposing(self) -> bool:
+        return bool(self._proposals)
+
     def proposed_by_peer(self, message: Propose, now_ms: int) -> None:
         """Another broker's proposal: append it if this broker leads, else let the proposer try again."""
         if self.group.is_leader and not self.is_frozen:
             self._append(message.proposal + message.command, now_ms)
 
     def advance(self, now_ms: int) -> None:
-        """Apply what is newly committed, and on this broker's own disk (see Replica.advance); answer the proposals
-        among it."""
+        """Apply what is newly committed, and on this broker's own disk (see Replica.advance); answer the
+        proposals among it."""
         group = self.group
         last_index = min(group.commit_index, group.durable_index)
         if last_index <= self.applied_index:
@@ -111,7 +115,7 @@ class Metadata:
             waiting = self._proposals.pop(proposal, None)
             if waiting is not None:
                 waiting.then(outcome)
-            elif outcome.code != ErrorCode.NONE and group.is_leader:
+            elif group.is_leader:
                 self._tell_stranger(proposal, outcome)
 
     def refused_by_peer(self, message: Refused) -> None:
@@ -183,9 +187,12 @@ class Metadata:
             self._owner.send_to(self.group.leader, Propose(proposal, waiting.command).encode())
 
     def _tell_stranger(self, proposal: bytes, outcome: Outcome) -> None:
+        """Who is registered becomes a member, and sees what is done in its own log."""
         member, _ = _PROPOSAL.unpack(proposal)
         membership = self.group.membership
-        if member not in membership.voters and member not in membership.learners:
+        if member in membership.voters or member in membership.learners:
+            return
+        if outcome.code != ErrorCode.NONE or self._broker.cluster.broker_of_member(member) is None:
             refused = Refused(proposal, outcome.code, outcome.message or outcome.code.name)
             self._owner.send_to(member, refused.encode())
 

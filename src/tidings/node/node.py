@@ -49,6 +49,10 @@ from tidings.raft.outbox import Flush
 # it.
 _FRAME_BYTES = 4 * 1024 * 1024
 
+# An idle broker ticks so often per shortest election timeout: a loop that stood still is told by ticks that
+# are missing.
+_TICKS_PER_TIMEOUT = 10
+
 
 @dataclass(slots=True)
 class Turn:
@@ -91,6 +95,7 @@ class Node:
         self.founding = founding
         self.now_ms = now_ms
         self.timers = Timers()
+        self._idle_tick_ms = config.election_timeout_ms_min // _TICKS_PER_TIMEOUT
         self.is_storage_full = False
         self._work = Turn()
         self._leaders_version = 0  # of the table that everybody here knows of
@@ -165,6 +170,8 @@ class Node:
                 self.freshness.answered(member, said)
             case peer_messages.Refused():
                 self.metadata.refused_by_peer(said)
+            case peer_messages.Stopping():
+                self.living.peer_stopping(member)
 
     def _step(self, frame: bytes, now_ms: int) -> None:
         try:
@@ -237,6 +244,16 @@ class Node:
         self.metadata.tick(now_ms)
         self.replicas.tick(now_ms)
         self.checkpoints.tick(now_ms)
+
+    def next_tick_ms(self, now_ms: int) -> int:
+        """When the next tick is due: soon where something is under way, seldom where nothing is."""
+        outbox = self.host.outbox
+        is_busy = self.replicas.has_unwritten_entries or self.metadata.is_proposing or outbox.lagging
+        due_ms = now_ms + (self.config.tick_interval_ms if is_busy else self._idle_tick_ms)
+        alarm_ms = self.timers.next_ms()
+        if alarm_ms is not None and alarm_ms < due_ms:
+            due_ms = alarm_ms
+        return min(due_ms, self.host.next_tick_ms())
 
     # -- output
 
@@ -417,6 +434,13 @@ class Node:
 
     def living_members(self) -> list[int]:
         return self.living.members()
+
+    def staying_members(self) -> list[int]:
+        return self.living.staying()
+
+    def tell_stopping(self) -> None:
+        for member in self.living.members():
+            self.send_to(member, peer_messages.Stopping().encode())
 
     def groups_changed(self, groups: tuple[int, ...]) -> None:
         self._learn_members()

@@ -30,6 +30,8 @@ class Policies:
         self._owner = owner
         self._replicas = replicas
         self._membership_at_ms = 0
+        self._is_all_settled = False
+        self._seen_versions = (-1, -1)  # of the metadata and of the living, when all was last looked at
         self._balance_at_ms = 0
         self._retention_at_ms = 0
 
@@ -37,7 +39,7 @@ class Policies:
         config = self._owner.config
         if now_ms >= self._membership_at_ms:
             self._membership_at_ms = now_ms + _MEMBERSHIP_MS
-            self._change_memberships(now_ms)
+            self._look_at_memberships(now_ms)
         if now_ms >= self._balance_at_ms:
             self._balance_at_ms = now_ms + config.leader_balance_interval_ms
             self._send_leaders_home(now_ms)
@@ -45,23 +47,36 @@ class Policies:
             self._retention_at_ms = now_ms + config.retention_check_ms
             self._drop_old_segments(now_ms)
 
+    def _look_at_memberships(self, now_ms: int) -> None:
+        """Only where something has changed since all was as it should be: a thousand idle partitions cost
+        nothing."""
+        seen = (self._owner.broker.cluster.version, self._owner.living.version)
+        if self._is_all_settled and seen == self._seen_versions:
+            return
+        self._seen_versions = seen
+        self._is_all_settled = True
+        self._change_memberships(now_ms)
+
     def _change_memberships(self, now_ms: int) -> None:
         metadata = self._owner.host.groups[METADATA_GROUP]
         if metadata.is_leader:
             self._change_membership(metadata, self._metadata_target(metadata), now_ms)
         cluster = self._owner.broker.cluster
+        living = {self._owner.host.member, *self._owner.living_members()}
         for number, replica in self._replicas.by_group.items():
             row = cluster.partitions.get(number)
             if row is None or not replica.group.is_leader:
                 continue
             voters = [member for member in map(self._owner.member_of, row.replicas) if member is not None]
-            if set(voters) != set(replica.group.membership.voters) or replica.group.membership.learners:
-                leaving = [m for m in _members_of(replica.group) if m not in voters]
-                self._change_membership(
-                    replica.group, Target(voters=voters, learners=(), leaving=leaving), now_ms
-                )
+            leaving = [member for member in _members_of(replica.group) if member not in voters]
+            target = Target(voters=voters, learners=(), leaving=leaving, reachable=living)
+            self._change_membership(replica.group, target, now_ms)
 
     def _change_membership(self, group: Group, target: Target, now_ms: int) -> None:
+        now = group.membership
+        if set(now.voters) == set(target.voters) and set(now.learners) == set(target.learners):
+            return
+        self._is_all_settled = False
         if not group.term_start_committed:
             return
         membership = next_membership(group, target)
@@ -73,29 +88,35 @@ class Policies:
             return  # one change at a time: the next tick asks again
 
     def _metadata_target(self, group: Group) -> Target:
-        """The first brokers by id vote, the others listen. A founder that has not registered yet keeps its
-        vote."""
+        """Whoever votes goes on voting as long as it is registered; free places go to brokers that answer, by
+        their ids. A founder whose broker has not registered yet keeps its vote."""
         cluster = self._owner.broker.cluster
-        rows = sorted(cluster.brokers.values(), key=lambda row: row.broker_id)
-        registered = {row.member for row in rows}
-        leaving = [
+        founders = self._owner.founding.members
+        now = group.membership.voters
+        waiting = [
             member
-            for member in _members_of(group)
-            if member not in registered and self._owner.broker_of(member) in cluster.brokers
+            for broker_id, member in founders.items()
+            if broker_id not in cluster.brokers and member in now
         ]
-        waiting_founders = [m for m in group.membership.voters if m not in registered and m not in leaving]
-        free = self._owner.config.metadata_voters_max - len(waiting_founders)
-        voters = [row.member for row in rows[: max(0, free)]]
+        registered = [row.member for _, row in sorted(cluster.brokers.items())]
+        staying = [member for member in registered if member in now]
+        living = {group.member, *self._owner.living_members()}
+        others = [member for member in registered if member not in now]
+        others.sort(key=lambda member: member not in living)
+        free_count = self._owner.config.metadata_voters_max - len(waiting) - len(staying)
+        voters = [*waiting, *staying, *others[: max(0, free_count)]]
+        known = {*waiting, *registered}
         return Target(
-            voters=[*waiting_founders, *voters],
-            learners=[row.member for row in rows if row.member not in voters],
-            leaving=leaving,
+            voters=voters,
+            learners=[member for member in registered if member not in voters],
+            leaving=[member for member in _members_of(group) if member not in known],
+            reachable=living,
         )
 
     def _send_leaders_home(self, now_ms: int) -> None:
         """Hand leadership to the preferred replica where it lives and has everything."""
         cluster = self._owner.broker.cluster
-        living = self._owner.living_members()
+        living = self._owner.staying_members()
         transfers = 0
         for number, replica in self._replicas.by_group.items():
             group = replica.group
@@ -114,20 +135,22 @@ class Policies:
 
     def hand_over(self, now_ms: int) -> int:
         """Before a stop: give every leadership away that somebody can take. How many are still held."""
-        held = 0
-        living = self._owner.living_members()
+        held_count = 0
+        living = self._owner.staying_members()
         for group in list(self._owner.host.groups.values()):
             if not group.is_leader:
                 continue
-            heirs = [
-                (progress.match_index, member)
+            heirs = {
+                member: progress.match_index
                 for member, progress in group.progress_of().items()
                 if member in living and member in group.membership.voters
-            ]
+            }
             if heirs:
-                held += 1
-                group.transfer(max(heirs)[1], now_ms)
-        return held
+                held_count += 1
+                # Told twice, one heir stands once; two heirs would split the vote.
+                heir = group.transferee if group.transferee in heirs else max(heirs, key=heirs.__getitem__)
+                group.transfer(heir, now_ms)
+        return held_count
 
     def _drop_old_segments(self, now_ms: int) -> None:
         for replica in self._replicas.by_group.values():

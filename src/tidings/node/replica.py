@@ -204,8 +204,8 @@ class Replica:
 
     def advance(self, now_ms: int) -> None:
         """The commit index or the durable index moved: apply what is newly committed, then let waiters go on.
-        Only what is on this broker's own disk too is applied: a checkpoint must never be ahead of the write-ahead
-        log, or a crash could leave a log behind it that is not its continuation."""
+        Only what is on this broker's own disk too is applied: a checkpoint must never be ahead of the
+        write-ahead log, or a crash could leave a log behind it that is not its continuation."""
         group = self.group
         partition = self.partition
         assert partition is not None

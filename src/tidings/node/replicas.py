@@ -15,6 +15,7 @@ from tidings.broker.cluster import PartitionRow
 from tidings.broker.dispatch import Broker
 from tidings.config.options import Config
 from tidings.node.checkpoints import Checkpoints
+from tidings.node.formation import Founding
 from tidings.node.jobs import (
     BeginGroup,
     DropBelow,
@@ -28,6 +29,7 @@ from tidings.node.jobs import (
     WriteEntries,
     Written,
 )
+from tidings.node.living import Living
 from tidings.node.policies import Policies
 from tidings.node.recovered import RecoveredGroup, begin_group
 from tidings.node.replica import Replica
@@ -46,6 +48,8 @@ class ReplicasOwner(Protocol):
     host: RaftHost
     broker: Broker
     checkpoints: Checkpoints
+    founding: Founding
+    living: Living
     is_storage_full: bool
 
     def broker_of(self, member: int) -> int: ...
@@ -54,7 +58,9 @@ class ReplicasOwner(Protocol):
     def read(self, job: ReadJob, then: Callable[[Any], None]) -> None: ...  # any: the job's result
     def confirm(self, group: Group, then: Callable[[bool], None], now_ms: int) -> None: ...
     def living_members(self) -> list[int]: ...
+    def staying_members(self) -> list[int]: ...
     def tell(self, name: str, **facts: str | int) -> None: ...
+    def tell_stopping(self) -> None: ...
 
 
 class Replicas:
@@ -69,6 +75,7 @@ class Replicas:
         # What segments hold and memory too, oldest first: (group, index, bytes).
         self._recent: deque[tuple[Replica, int, int]] = deque()
         self._recent_bytes = 0
+        self._is_stopping = False
         self._policies = Policies(owner, self)
 
     # -- from the metadata
@@ -229,7 +236,10 @@ class Replicas:
         self._policies.tick(now_ms)
 
     def hand_over(self, now_ms: int) -> int:
-        """Before a stop: see Policies.hand_over."""
+        """Before a stop: see Policies.hand_over. The others are told, so that they give nothing back."""
+        if not self._is_stopping:
+            self._is_stopping = True
+            self._owner.tell_stopping()
         return self._policies.hand_over(now_ms)
 
     def _write_out(self) -> None:
@@ -262,6 +272,11 @@ class Replicas:
         self._recent_bytes = sum(size for _, _, size in self._recent)
 
     # -- what a replica asks
+
+    @property
+    def has_unwritten_entries(self) -> bool:
+        """Whether the next tick has entries for the storage thread."""
+        return bool(self._unwritten)
 
     @property
     def is_storage_full(self) -> bool:
