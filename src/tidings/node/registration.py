@@ -23,9 +23,9 @@ class RegistrationRefused(Exception):
 
 
 class Registration:
-    """Registers until it is taken. `done` is called with None once the broker may serve, which is at once where
-    its own copy of the metadata names this disk; and with the refusal whenever that comes: a disk that was
-    replaced while it was away learns so from the others only."""
+    """Registers until it is taken. `done` is called with None once the broker may serve, which is at once
+    where its own copy of the metadata names this disk; and with the refusal whenever that comes: a disk that
+    was replaced while it was away learns so from the others only."""
 
     def __init__(
         self, node: Node, config: Config, hello: Hello, done: Callable[[RegistrationRefused | None], None]

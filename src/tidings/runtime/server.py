@@ -31,6 +31,7 @@ from tidings.runtime.persistence import Persistence
 from tidings.runtime.storage import StorageThreads
 from tidings.telemetry.events import EventLog, Level
 
+_TICK_MS_MIN = 20  # between two ticks: the alarms of a thousand groups are taken together
 _CLOCK_CORRECTION_S = 1.0
 # Leadership is given away in milliseconds; a peer that cannot take it is not waited for.
 _HAND_OVER_S_MAX = 2.0
@@ -71,6 +72,7 @@ class BrokerServer:
         self._storage: StorageThreads | None = None
         self._persistence: Persistence | None = None
         self._tick_timer: asyncio.TimerHandle | None = None
+        self._tick_due_ms = 0
         self._clock_timer: asyncio.TimerHandle | None = None
         self._is_turn_due = False
         self._is_paused = False
@@ -274,14 +276,30 @@ class BrokerServer:
         for name, facts in turn.events:
             self.log.event(name, level=Level.INFO, **facts)
         self._clients.write_output()
+        self._arm_tick(node)
 
     def _tick(self) -> None:
+        if self._tick_timer is not None:
+            self._tick_timer.cancel()
+            self._tick_timer = None
         if self._is_ended or self._node is None:
             return
-        self._tick_timer = self._loop.call_later(self.config.tick_interval_ms / 1000, self._tick)
         if not self._is_paused:
             self._node.tick(self.now_ms())
             self.turn()
+        if self._tick_timer is None:
+            self._arm_tick(self._node)
+
+    def _arm_tick(self, node: Node) -> None:
+        """Have the next tick when the node needs it: an idle broker sleeps."""
+        now_ms = self.now_ms()
+        due_ms = max(node.next_tick_ms(now_ms), now_ms + _TICK_MS_MIN)
+        if self._tick_timer is not None:
+            if due_ms >= self._tick_due_ms:
+                return
+            self._tick_timer.cancel()
+        self._tick_due_ms = due_ms
+        self._tick_timer = self._loop.call_later((due_ms - now_ms) / 1000, self._tick)
 
     def _correct_clock(self) -> None:
         if self._is_ended:
@@ -353,7 +371,7 @@ class BrokerServer:
             if not refused:
                 self.log.event("peer_down", peer=hello.broker_id)
             self._node.peer_down(hello.member, self.now_ms(), refused=refused)
-            self.wake()
+            self._tick()  # an election need not wait
 
     def peer_frame(self, hello: Hello, frame: bytes) -> None:
         assert self._node is not None, hello  # the network begins with the node
