@@ -22,6 +22,7 @@ from tidings.broker.commands import (
     RemoveBroker,
     SetBrokerConfigs,
     SetTopicConfigs,
+    SkipNumbers,
     encode_command,
 )
 from tidings.broker.outcome import Outcome
@@ -228,6 +229,18 @@ def test_groups_are_never_used_again(cluster: Cluster) -> None:
     cluster.apply(DeleteTopic(topic_id=TOPIC_ID))
 
     assert cluster.apply(create("t", OTHER_ID)).groups == (3, 4)
+
+
+def test_skipped_numbers_are_given_out_by_nobody_and_taken_for_removed_by_nobody(cluster: Cluster) -> None:
+    cluster.apply(create("gone", OTHER_ID, count=2))
+    cluster.apply(DeleteTopic(topic_id=OTHER_ID))
+
+    cluster.apply(SkipNumbers(group_count=10, producer_id_count=20))
+    cluster.apply(create(count=1))
+
+    assert list(cluster.state.partitions) == [13]
+    assert [group for group in range(15) if cluster.state.was_removed(group)] == [1, 2]
+    assert cluster.apply(AllotProducerIds(broker_id=1, id_count=5)).value == FIRST_PRODUCER_ID + 20
 
 
 def test_partitions_are_added_behind_the_others(cluster: Cluster) -> None:

@@ -14,6 +14,7 @@ from tidings.broker.commands import (
     FormCluster,
     SetBrokerConfigs,
     SetTopicConfigs,
+    SkipNumbers,
 )
 
 
@@ -30,6 +31,7 @@ def make_cluster() -> Cluster:
         SetBrokerConfigs(broker_id=ALL_BROKERS, values={"log.retention.ms": "6"}),
         SetBrokerConfigs(broker_id=2, values={"log.retention.ms": "7"}),
         AllotProducerIds(broker_id=1, id_count=1_000),
+        SkipNumbers(group_count=10, producer_id_count=20),
     )
 
 
@@ -42,6 +44,7 @@ def test_a_saved_state_holds_everything() -> None:
     assert (saved.brokers, saved.topics) == (state.brokers, state.topics)
     assert (saved.topics_by_id, saved.partitions) == (state.topics_by_id, state.partitions)
     assert saved.broker_configs == state.broker_configs
+    assert saved.skipped_groups == state.skipped_groups
 
 
 def test_a_saved_state_goes_on_as_the_original() -> None:

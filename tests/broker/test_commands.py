@@ -17,6 +17,7 @@ from tidings.broker.commands import (
     RemoveBroker,
     SetBrokerConfigs,
     SetTopicConfigs,
+    SkipNumbers,
     decode_command,
     encode_command,
 )
@@ -51,6 +52,7 @@ COMMANDS: list[Command] = [
     SetBrokerConfigs(broker_id=-1, values={"a": "b"}, removed=("c",)),
     AllotProducerIds(broker_id=1, id_count=1_000),
     ChangeReplicas(group=9, replicas=(3, 1)),
+    SkipNumbers(group_count=10, producer_id_count=20),
 ]
 
 

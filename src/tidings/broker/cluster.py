@@ -80,6 +80,7 @@ class ClusterState:
         self.broker_configs: dict[int, dict[str, str]] = {}  # by broker id; commands.ALL_BROKERS for all
         self.next_group = METADATA_GROUP + 1
         self.next_producer_id = FIRST_PRODUCER_ID
+        self.skipped_groups: list[range] = []  # numbers that commands gave out which are lost
         self._changes: dict[type[Command], Callable[..., Outcome]] = {
             commands.FormCluster: self._form_cluster,
             commands.RegisterBroker: self._register_broker,
@@ -91,6 +92,7 @@ class ClusterState:
             commands.SetBrokerConfigs: self._set_broker_configs,
             commands.AllotProducerIds: self._allot_producer_ids,
             commands.ChangeReplicas: self._change_replicas,
+            commands.SkipNumbers: self._skip_numbers,
         }
 
     def apply(self, payload: bytes, index: int) -> Outcome:
@@ -107,6 +109,12 @@ class ClusterState:
 
     def groups_of(self, broker_id: int) -> list[PartitionRow]:
         return [row for row in self.partitions.values() if broker_id in row.replicas]
+
+    def was_removed(self, group: int) -> bool:
+        """Whether there was such a group, and a command has removed it: what is merely not known may be the
+        only copy of something."""
+        was_allotted = METADATA_GROUP < group < self.next_group and group not in self.partitions
+        return was_allotted and not any(group in skipped for skipped in self.skipped_groups)
 
     def topic_of_group(self, group: int) -> TopicRow | None:
         row = self.partitions.get(group)
@@ -243,6 +251,13 @@ class ClusterState:
         first = self.next_producer_id
         self.next_producer_id = first + command.id_count
         return Outcome(value=first)
+
+    def _skip_numbers(self, command: commands.SkipNumbers) -> Outcome:
+        first = self.next_group
+        self.next_group = first + command.group_count
+        self.skipped_groups.append(range(first, self.next_group))
+        self.next_producer_id += command.producer_id_count
+        return Outcome()
 
     # Parts
 

@@ -49,6 +49,7 @@ def encode_cluster(state: ClusterState) -> bytes:
         "cluster_id": state.cluster_id,
         "next_group": state.next_group,
         "next_producer_id": state.next_producer_id,
+        "skipped_groups": [[skipped.start, skipped.stop] for skipped in state.skipped_groups],
         "brokers": brokers,
         "topics": topics,
         "broker_configs": list(state.broker_configs.items()),
@@ -73,6 +74,7 @@ def _from_tables(tables: dict[str, Any]) -> ClusterState:  # Any: what JSON hold
     state.cluster_id = str(tables["cluster_id"])
     state.next_group = int(tables["next_group"])
     state.next_producer_id = int(tables["next_producer_id"])
+    state.skipped_groups = [range(first, end) for first, end in tables.get("skipped_groups", ())]
     for broker_id, member, directory, host, port, peer_host, peer_port, rack in tables["brokers"]:
         state.brokers[broker_id] = BrokerRow(
             broker_id=broker_id,

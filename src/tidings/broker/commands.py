@@ -122,6 +122,14 @@ class ChangeReplicas:
     replicas: tuple[int, ...]
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SkipNumbers:
+    """Commands were lost with a majority, and with them which numbers they gave out: go on well behind."""
+
+    group_count: int
+    producer_id_count: int
+
+
 Command = (
     FormCluster
     | RegisterBroker
@@ -133,6 +141,7 @@ Command = (
     | SetBrokerConfigs
     | AllotProducerIds
     | ChangeReplicas
+    | SkipNumbers
 )
 
 _KINDS: dict[str, type[Command]] = {
@@ -148,6 +157,7 @@ _KINDS: dict[str, type[Command]] = {
         SetBrokerConfigs,
         AllotProducerIds,
         ChangeReplicas,
+        SkipNumbers,
     )
 }
 _HEX_FIELDS = frozenset({"directory", "topic_id"})
