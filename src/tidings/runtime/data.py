@@ -24,7 +24,7 @@ from tidings.storage.files import OsFiles, OsLock
 from tidings.storage.identity import Identity, read_identity, write_identity
 from tidings.storage.lock import lock_folder
 from tidings.storage.open_files import OpenFiles
-from tidings.storage.recovery import GROUPS_FOLDER, WAL_FOLDER, Recovered, group_folder, recover
+from tidings.storage.recovery import WAL_FOLDER, Recovered, group_folder, recover
 from tidings.storage.segments import SegmentStore, StoreFiles
 from tidings.storage.state_store import StateStore
 from tidings.storage.wal import WalWriter
@@ -145,10 +145,6 @@ def _identity_of(files: OsFiles, folder: str, broker_id: int) -> Identity:
     """Who the folder is; a blank one gets a directory uuid of its own."""
     identity = read_identity(files, folder)
     if identity is None:
-        if files.names(f"{folder}/{WAL_FOLDER}") or files.names(f"{folder}/{GROUPS_FOLDER}"):
-            raise NotAFolderOfOurs(
-                f"{folder} holds logs and no identity file: its votes and logs belong to nobody"
-            )
         identity = Identity(cluster_id="", broker_id=broker_id, directory_uuid=uuid.uuid4().hex)
         write_identity(files, folder, identity)
     elif identity.broker_id != broker_id:
