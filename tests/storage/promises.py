@@ -77,6 +77,13 @@ class Promises:
         self.logs = {group: GroupLog() for group in groups}
         self.maybe: dict[int, GroupLog] | None = None  # the logs if the call under way came through
 
+    def copy(self) -> Promises:
+        """The same promises, to be compared with more than one disk."""
+        same = Promises([])
+        same.logs = {group: log.copy() for group, log in self.logs.items()}
+        same.maybe = self.maybe and {group: log.copy() for group, log in self.maybe.items()}
+        return same
+
     def flush(self, disk: BrokerDisk, changes: dict[int, list[Entry]], hard: dict[int, HardState]) -> None:
         """Write one flush. `changes` are entries that replace what stands at their indexes and behind."""
         after = {group: log.copy() for group, log in self.logs.items()}

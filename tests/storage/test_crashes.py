@@ -236,6 +236,29 @@ def test_a_crash_at_any_step_keeps_every_promise(keep: Keep) -> None:
 
 
 @pytest.mark.parametrize("keep", [Keep.NOTHING, Keep.PREFIX, Keep.PAGES])
+def test_power_lost_in_or_after_the_start_that_follows_a_kill_keeps_every_promise(keep: Keep) -> None:
+    for step in range(steps_of_the_script()):
+        files = FakeFiles()
+        files.crash_at_step = step
+        promises = Promises([1, 2])
+        with pytest.raises(PowerLost):
+            run_script(files, promises)
+        for steps_of_start in (step % 12, 10_000):
+            killed = files.after_crash(Random(step), Keep.EVERYTHING)
+            killed.crash_at_step = steps_of_start
+            with suppress(PowerLost):
+                BrokerDisk(killed)
+
+            disk = BrokerDisk(killed.after_crash(Random(step), keep))
+            for group in (1, 2):
+                if group not in disk.stores:
+                    disk.create(group)
+
+            assert disk.recovered.damage is None, step
+            assert promises.copy().agrees(disk), (step, promises.logs, promises.maybe, disk.recovered.groups)
+
+
+@pytest.mark.parametrize("keep", [Keep.NOTHING, Keep.PREFIX, Keep.PAGES])
 def test_what_was_read_after_a_kill_is_durable_before_anything_rests_on_it(keep: Keep) -> None:
     disk = BrokerDisk()
     disk.write(records(1), hard=HardState(term=1, vote=11))

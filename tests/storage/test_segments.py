@@ -280,5 +280,7 @@ def test_bytes_behind_the_checkpoint_are_cut_at_start_and_written_again(
     assert again.stores[1].last_index == 3
     assert again.recovered.groups[1].tail == entries[3:]
     assert not [path for path in again.fake.paths() if "-7." in path]
+    assert len(again.fake.content(f"{GROUP}/{2:020d}-3.log")) == 70
+    assert len(again.fake.content(f"{GROUP}/{2:020d}-3.index")) == 64
     again.apply(*entries[3:], segment_bytes=150)
     assert again.stores[1].read_entries(7, 1) == entries[6:]
