@@ -9,9 +9,9 @@ from __future__ import annotations
 
 import asyncio
 import traceback
-from contextlib import suppress
+from collections.abc import Callable
 from random import SystemRandom
-from typing import Any, TypeVar
+from typing import Any, TypeVar, TypeVarTuple
 
 from tidings.broker.requests import Request
 from tidings.config.address import Address
@@ -37,6 +37,7 @@ _CLOCK_CORRECTION_S = 1.0
 _HAND_OVER_S_MAX = 2.0
 
 T = TypeVar("T")
+Arguments = TypeVarTuple("Arguments")
 
 
 class BrokerStopped(Exception):
@@ -67,7 +68,9 @@ class BrokerServer:
         self._formation: Formation | None = None
         self._formed: asyncio.Future[Founding] | None = None
         self._waiting_reason = ""
-        self._opening: asyncio.Future[OpenedData] | None = None
+        self._in_thread: asyncio.Future[Any] | None = (
+            None  # any: what the folder is asked for beside the loop
+        )
         self._node: Node | None = None
         self._storage: StorageThreads | None = None
         self._persistence: Persistence | None = None
@@ -86,8 +89,7 @@ class BrokerServer:
         be."""
         await self._listen()
         founding = self._data.founding or await self._find_cluster()
-        self._opening = self._loop.run_in_executor(None, self._data.open, self.config)
-        opened = await asyncio.shield(self._opening)
+        opened = await self._beside_loop(self._data.open, self.config)
         self._report_recovery(opened)
         self._begin(founding, opened)
         await self._register(founding)
@@ -147,11 +149,14 @@ class BrokerServer:
 
     async def _release_all(self) -> None:
         await self._network.close()
-        if self._storage is None and self._opening is not None:
-            with suppress(Exception):  # why it could not be opened was told to who waits for the start
-                (await self._opening).close()
+        if self._in_thread is not None:
+            await asyncio.wait({self._in_thread})
         if self._storage is not None:
             await self._loop.run_in_executor(None, self._storage.close)
+        elif self._in_thread is not None and self._in_thread.exception() is None:
+            result = self._in_thread.result()
+            if isinstance(result, OpenedData):
+                result.close()
         self._data.release()
 
     async def _listen(self) -> None:
@@ -169,7 +174,7 @@ class BrokerServer:
         self._decide()
         founding = await self._unless_stopped(self._formed)
         self._formation = None
-        await self._loop.run_in_executor(None, self._data.join, founding, self.config.join)
+        await self._beside_loop(self._data.join, founding, self.config.join)
         self.log.event("cluster_joined", cluster=founding.cluster_id)
         return founding
 
@@ -229,6 +234,11 @@ class BrokerServer:
         refusal = await self._unless_stopped(registered)
         if refusal is not None:
             raise BrokerStopped(Exit.IDENTITY, str(refusal))
+
+    async def _beside_loop(self, function: Callable[[*Arguments], T], *arguments: *Arguments) -> T:
+        """A call of the folder's. Who gives up the start does not end it; `kill` waits for it."""
+        self._in_thread = self._loop.run_in_executor(None, function, *arguments)
+        return await asyncio.shield(self._in_thread)
 
     async def _unless_stopped(self, future: asyncio.Future[T]) -> T:
         waiting: set[asyncio.Future[Any]] = {future, self.stopped}  # any: two kinds of result
