@@ -52,7 +52,8 @@ POM: Final = f"""\
 def classpath() -> str:
     """The client's and the tools' jars; Maven resolves them once."""
     listing = CACHE / f"classpath-{apache_kafka.VERSION}.txt"
-    if not listing.exists():
+    jars = listing.read_text().strip().split(":") if listing.exists() else [""]
+    if not all(Path(jar).is_file() for jar in jars):
         CACHE.mkdir(parents=True, exist_ok=True)
         (CACHE / "pom.xml").write_text(POM)
         argv = ["mvn", "-B", "-q", "-ntp", "dependency:build-classpath", f"-Dmdep.outputFile={listing}"]
