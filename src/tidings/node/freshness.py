@@ -71,9 +71,10 @@ class Freshness:
             self._check(pong.context)
 
     def member_gone(self, member: int) -> None:
-        """Its groups have no leader from now on, until another one is known."""
+        """Its groups have no leader from now on, until another one is known; that may be so already."""
         for waiting in self._waiting.values():
             waiting.members.discard(member)
+        self.check()
 
     def check(self) -> None:
         """Leaders became known."""

@@ -11,10 +11,13 @@ from collections.abc import Callable, Collection, Sequence
 from tidings.broker.cluster import METADATA_GROUP
 from tidings.broker.ports import NO_EPOCH, NO_LEADER, Leader
 from tidings.raft.host import RaftHost
+from tidings.raft.progress import Progress
 
 # A broker that is gone for so long is no longer named to clients: longer than any restart, far shorter than
 # an outage.
 _LISTED_MS = 60_000
+# Falling behind is a matter of time alone, so it is looked for so often; far below any time allowed for it.
+_LAGS_MS = 1_000
 
 
 class Living:
@@ -32,6 +35,8 @@ class Living:
         self._stopping: set[int] = set()  # those of them that are about to go
         self._gone_at_ms: dict[int, int] = {}  # broker id -> when it was last connected
         self._now_ms = 0
+        self._lags_at_ms = 0
+        self._lagging: set[tuple[int, int]] = set()  # (group led here, member that does not keep up)
 
     @property
     def controller_id(self) -> int:
@@ -67,8 +72,7 @@ class Living:
             return [broker_id for broker_id in replicas if broker_id in alive]
         keeping_up = {self._broker_id}
         for member, progress in led.progress_of().items():
-            behind_ms = self._now_ms - progress.behind_since_ms if progress.behind_since_ms else 0
-            if behind_ms <= self._lag_time_max_ms and member in self._members:
+            if progress.is_voter and member in self._members and self._keeps_up(progress):
                 keeping_up.add(self._members[member])
         return [broker_id for broker_id in replicas if broker_id in keeping_up]
 
@@ -78,6 +82,9 @@ class Living:
             if now_ms - gone_at_ms >= _LISTED_MS:
                 del self._gone_at_ms[broker_id]
                 self.changed()
+        if now_ms >= self._lags_at_ms:
+            self._lags_at_ms = now_ms + _LAGS_MS
+            self._look_at_lags()
 
     def peer_up(self, member: int, broker_id: int) -> None:
         self._members[member] = broker_id
@@ -85,11 +92,11 @@ class Living:
         self._gone_at_ms.pop(broker_id, None)
         self.changed()
 
-    def peer_down(self, member: int) -> None:
+    def peer_down(self, member: int, now_ms: int) -> None:
         self._stopping.discard(member)
         broker_id = self._members.pop(member, None)
         if broker_id is not None:
-            self._gone_at_ms[broker_id] = self._now_ms
+            self._gone_at_ms[broker_id] = now_ms
             self.changed()
 
     def peer_stopping(self, member: int) -> None:
@@ -100,3 +107,20 @@ class Living:
     def changed(self) -> None:
         """A leader, a role or a connection is not what it was."""
         self.version += 1
+
+    def _keeps_up(self, progress: Progress) -> bool:
+        """Whether the follower had all that was committed, not too long ago."""
+        behind_since_ms = progress.behind_since_ms
+        return not behind_since_ms or self._now_ms - behind_since_ms <= self._lag_time_max_ms
+
+    def _look_at_lags(self) -> None:
+        lagging = {
+            (number, member)
+            for number, group in self._host.groups.items()
+            if group.is_leader
+            for member, progress in group.progress_of().items()
+            if not self._keeps_up(progress)
+        }
+        if lagging != self._lagging:
+            self._lagging = lagging
+            self.changed()

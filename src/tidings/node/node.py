@@ -193,7 +193,7 @@ class Node:
         """The connection was lost; `refused`: and cannot be opened again, so the process is most likely
         gone."""
         self.now_ms = now_ms
-        self.living.peer_down(member)
+        self.living.peer_down(member, now_ms)
         self.settling.member_gone(member)
         self.freshness.member_gone(member)
         if refused:

@@ -87,6 +87,10 @@ class Replicas:
             self._open(row, now_ms)
         for group in [group for group in self.by_group if group not in cluster.partitions]:
             self._close(group, now_ms)
+        known = [group for group in self._owner.host.leader_table if 0 < group < cluster.next_group]
+        for group in known:
+            if group not in cluster.partitions:
+                self._owner.host.forget_group(group)
         # A group number that was allotted and is in no table belongs to a topic that was deleted.
         for group in [group for group in self._recovered if 0 < group < cluster.next_group]:
             if group not in cluster.partitions:
