@@ -29,6 +29,8 @@ from tidings.raft.outbox import Flush
 FLUSH_MS = 1
 JOB_MS = 1
 READ_MS = 1
+TICK_MS_MIN = 20  # between two ticks
+NEVER_MS = 1 << 62
 
 
 class Surroundings(Protocol):
@@ -65,6 +67,7 @@ class Machine:
         self._reads: deque[tuple[ReadJob, Callable[[Any], None]]] = deque()  # any: the job's result
         self._is_working = False
         self._is_turn_due = False
+        self._tick_due_ms = NEVER_MS
 
     @property
     def broker_id(self) -> int:
@@ -114,7 +117,7 @@ class Machine:
         self.flushes = []
         self.events = []
         Registration(node, self.config, self.hello(), self._registered).begin(now_ms)
-        self._tick(self._life)
+        self.wake()
 
     def crash(self, *, keeps_flush: bool = False) -> None:
         """The process is killed. `keeps_flush`: what was being written is on the disk, but nobody heard."""
@@ -126,6 +129,7 @@ class Machine:
         self._jobs.clear()
         self._reads.clear()
         self._is_working = self._is_turn_due = False
+        self._tick_due_ms = NEVER_MS
         self.holds_flushes = self.holds_jobs = self.holds_reads = False
 
     # -- inputs
@@ -204,12 +208,21 @@ class Machine:
             self.disk.log.cut(turn.cut_below_file)
             assert not self.disk.problems(), self.disk.problems()
         self.events += [name for name, _ in turn.events]
+        self._arm_tick()
 
-    def _tick(self, life: int) -> None:
-        if life == self._life:
-            self._world.after(self.config.tick_interval_ms, partial(self._tick, life))
+    def _arm_tick(self) -> None:
+        """Have the next tick when the node needs it."""
+        now_ms = self._world.now_ms
+        due_ms = max(self.node.next_tick_ms(now_ms), now_ms + TICK_MS_MIN)
+        if due_ms < self._tick_due_ms:
+            self._tick_due_ms = due_ms
+            self._after(due_ms - now_ms, partial(self._tick, due_ms))
+
+    def _tick(self, due_ms: int) -> None:
+        if due_ms == self._tick_due_ms:
+            self._tick_due_ms = NEVER_MS
             self.node.tick(self._world.now_ms)
-            self.wake()
+            self.turn()
 
     def _flushed(self, flush: Flush) -> None:
         if flush is not self._flushing or self.holds_flushes:

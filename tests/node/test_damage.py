@@ -6,7 +6,7 @@ import pytest
 
 from tests.node.client import Client, fetched, produced
 from tests.node.machine import Machine
-from tests.node.world import World
+from tests.node.world import CHECKPOINT_MS, World
 from tidings.protocol.errors import ErrorCode
 from tidings.protocol.messages.create_topics import CreateTopicsResponse
 
@@ -20,7 +20,7 @@ def follower_of(world: World, group: int) -> Machine:
 
 def checkpoint_all(world: World) -> None:
     """Let every broker make a checkpoint of all that it holds."""
-    world.run(world[1].config.checkpoint_interval_ms + 1_000)
+    world.run(CHECKPOINT_MS + 500)
 
 
 def is_whole(machine: Machine, group: int) -> bool:
@@ -310,8 +310,8 @@ def test_a_damaged_partition_of_one_replica_keeps_its_files_and_does_not_hold_th
     (other,) = client.create_topic("other")
     before = world[2].disk.groups[group].entries()
 
-    for _ in range(8):
-        client.produce_many(100, group=other, topic="other")
+    for _ in range(6):
+        client.produce_many(40, group=other, topic="other")
         checkpoint_all(world)
     world.restart(2)
     world.run_until(world.is_serving)

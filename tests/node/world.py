@@ -18,6 +18,7 @@ LINK_MS = 1
 NOTICE_MS = 1  # until a peer notices that a connection is there, or is gone
 STEP_MS = 5
 FIRST_MEMBER = 101
+CHECKPOINT_MS = 3_000  # so that a test need not let a minute pass
 
 
 class World:
@@ -29,7 +30,7 @@ class World:
         self.loses: Callable[[Machine, Machine, bytes], bool] = _nothing  # (sender, receiver, frame)
         self._agenda = Agenda()
         self._agenda.run_until(START_MS * MS)
-        self._options = options
+        self._options = {"checkpoint_interval_ms": CHECKPOINT_MS, **options}
         self._made_count = 0
         founders = {broker_id: FIRST_MEMBER + broker_id - 1 for broker_id in range(1, broker_count + 1)}
         self.founding = Founding(cluster_id="cluster-of-the-tests", members=founders)
