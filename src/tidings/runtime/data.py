@@ -75,7 +75,7 @@ class DataFolder:
         lock = lock_folder(str(folder))
         try:
             identity = _identity_of(files, str(folder), config.broker_id)
-        except BaseException:
+        except BaseException:  # whatever it is, the lock does not outlive it; raised again
             lock.release()
             raise
         return DataFolder(folder, lock, identity)

@@ -40,7 +40,7 @@ class EmbeddedBroker:
         except (StorageError, OSError) as error:
             await self.kill()
             raise BrokerStopped(exit_of(error), str(error)) from error
-        except BaseException:
+        except BaseException:  # a start that was given up, or a mistake: nothing stays; raised again
             await self.kill()
             raise
 

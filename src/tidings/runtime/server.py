@@ -68,9 +68,7 @@ class BrokerServer:
         self._formation: Formation | None = None
         self._formed: asyncio.Future[Founding] | None = None
         self._waiting_reason = ""
-        self._in_thread: asyncio.Future[Any] | None = (
-            None  # any: what the folder is asked for beside the loop
-        )
+        self._in_thread: asyncio.Future[Any] | None = None  # any: what the folder is asked for
         self._node: Node | None = None
         self._storage: StorageThreads | None = None
         self._persistence: Persistence | None = None

@@ -111,8 +111,11 @@ class StorageThreads:
         self._groups.close()
 
     def _in_wal_thread(
-        self, function: Callable[..., Any], *arguments: Any, then: Then
-    ) -> None:  # any: see DiskThread
+        self,
+        function: Callable[..., Any],  # any: see DiskThread
+        *arguments: Any,  # any: as above
+        then: Then,
+    ) -> None:
         """The log is used by one thread at a time: by the loop's only while its own has nothing to do."""
         self._wal_calls += 1
 

@@ -131,7 +131,7 @@ class Cluster:
             self._clean_up.callback(self._end_loop, self._thread)
             self._thread.start()
             self._start_brokers(folder)
-        except BaseException:
+        except BaseException:  # Ctrl-C too: nothing stays; raised again
             self.stop()
             raise
         return self
@@ -267,7 +267,7 @@ async def _start(brokers: Sequence[EmbeddedBroker]) -> None:
     tasks = [asyncio.create_task(broker.start()) for broker in brokers]
     try:
         await asyncio.gather(*tasks)
-    except BaseException:
+    except BaseException:  # also where the time is up: nothing stays; raised again
         for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)

@@ -20,8 +20,11 @@ class LoopThread:
     """Begins with `start`, and can be used once."""
 
     def __init__(
-        self, name: str, *, on_error: Callable[[dict[str, Any]], None]
-    ) -> None:  # any: asyncio's facts
+        self,
+        name: str,
+        *,
+        on_error: Callable[[dict[str, Any]], None],  # any: what asyncio tells of an exception
+    ) -> None:
         self._on_error = on_error
         self._thread = threading.Thread(target=self._run, name=name, daemon=True)
         self._is_ready = threading.Event()
@@ -43,7 +46,7 @@ class LoopThread:
         future = asyncio.run_coroutine_threadsafe(work, self._loop)
         try:
             return future.result(timeout_s)
-        except BaseException:
+        except BaseException:  # nobody waits for it any more; raised again
             future.cancel()
             raise
 
