@@ -1,6 +1,9 @@
 """One machine in a small world: turns, pauses, crashes, and what a restart brings back."""
 
-from tests.sim.knobs import calm_world
+from dataclasses import replace
+
+from tests.sim.knobs import CALM, calm_world
+from tidings.raft.entries import Membership
 from tidings.sim.clock import MS
 from tidings.sim.machine import Machine
 from tidings.sim.replica import Answer, BatchId
@@ -121,18 +124,26 @@ def test_a_follower_that_was_away_past_the_log_start_is_given_a_start_state() ->
     assert refilled.state.last_sequences == {1: 5}
 
 
-def test_a_listener_that_voted_here_before_votes_for_nobody_until_it_was_filled() -> None:
+def test_a_listener_is_filled_without_a_vote() -> None:
+    world = calm_world(replace(CALM, machine_count=4))
+    run(world, 1_000)
+    leader, newcomer = leader_of(world), world.machines[4]
+    membership = Membership(voters=(1, 2, 3), learners=(4,))
+
+    newcomer.add_listener(GROUP, membership)
+    leader.replicas[GROUP].change_membership(membership, leader.clock.now_ms)
+    run(world, 1_000)
+
+    assert newcomer.replicas[GROUP].group.last_index == leader.replicas[GROUP].group.last_index
+    assert not newcomer.replicas[GROUP].group.is_voter
+
+
+def test_a_machine_remembers_that_it_had_a_replica() -> None:
     world = calm_world()
     run(world, 1_000)
-    leader = leader_of(world)
-    machine = next(machine for machine in world.machines.values() if machine is not leader)
-    membership = machine.replicas[GROUP].group.membership
+    machine = next(machine for machine in world.machines.values() if machine is not leader_of(world))
+
     world.remove_replica(machine, GROUP)
 
-    machine.add_listener(GROUP, membership)
-    doubted = machine.replicas[GROUP].group.doubtful
-    run(world, 1_000)
-
-    assert doubted
-    assert not machine.replicas[GROUP].group.doubtful
-    assert machine.replicas[GROUP].group.last_index == leader.replicas[GROUP].group.last_index
+    assert machine.had_replica(GROUP)
+    assert not machine.had_replica(GROUP + 1)

@@ -214,7 +214,7 @@ class Nemesis:
         if self._reassignment.is_under_way(group) and self._random.random() > _CHANGE_OF_MIND_SHARE:
             return
         voters = world.invariants.committed[group].membership.voters
-        there = [member for member, machine in world.machines.items() if not machine.is_lost]
+        there = [member for member, machine in world.machines.items() if _may_hold(machine, group)]
         count = self._random.choice((3, 3, 4, 5, len(voters)))
         kept = [voter for voter in voters if voter in there]
         self._random.shuffle(there)
@@ -259,6 +259,11 @@ class Nemesis:
             world.lost_promises(machine.member)
             newcomer = world.replace_disk(machine)
             self._reassignment.replace_lost(machine.member, newcomer.member)
+
+
+def _may_hold(machine: Machine, group: int) -> bool:
+    """Replicas do not return to where they were removed."""
+    return not machine.is_lost and (group in machine.disk.images or not machine.had_replica(group))
 
 
 def _take_more(transport: tuple[Machine, int]) -> None:

@@ -163,14 +163,17 @@ class Machine:
             host.step(message, now_ms)
 
     def add_listener(self, group: int, membership: Membership) -> None:
-        """Begin a replica that listens in a group that exists. One that was here before has forgotten what
-        it promised then: it asks the voters, and for a start state, before it votes for anybody."""
+        """Begin a replica that listens in a group that exists. It must never have had one of this group: an
+        empty log would vote for a candidate that lacks what the old one promised."""
         host = self.host
         assert host is not None
+        assert not self.had_replica(group), (self.member, group)
         self.disk.add_group(group, StartState(index=0, term=0, offset=0, membership=membership))
-        found = self.disk.recover()[group]
-        self.disk.images[group].is_damaged = found.hard != NO_HARD_STATE
         self._add(host, group, self.disk.recover()[group])
+
+    def had_replica(self, group: int) -> bool:
+        """Whether it has a term or a vote of the group: they outlive the replica."""
+        return self.disk.log.hard_state_of(group) != NO_HARD_STATE
 
     def forget_member(self, member: int) -> None:
         """Another member was removed from the cluster."""
