@@ -35,7 +35,6 @@ from tidings.raft.errors import LogFull, NotLeader
 from tidings.raft.group import Group
 
 _OFFSET = struct.Struct("<q")
-LOG_START_PAYLOAD_BYTES = _OFFSET.size
 
 
 class ReplicaOwner(Protocol):
@@ -333,7 +332,7 @@ class Replica:
             self.partition.restore(start.state)
 
     def _move_log_start(self, entry: Entry) -> None:
-        (offset,) = _OFFSET.unpack(entry.payload)
+        offset = log_start_of(entry)
         if offset > self.log_start_offset:
             self.log_start_offset = offset
             self.drop_old_segments()
@@ -349,6 +348,13 @@ class Replica:
             raise ports.NotLeader from error
         except LogFull as error:
             raise ports.LogFull from error
+
+
+def log_start_of(entry: Entry) -> int:
+    """Where the log starts from this entry on."""
+    assert entry.kind == EntryKind.LOG_START, entry
+    offset: int = _OFFSET.unpack(entry.payload)[0]
+    return offset
 
 
 def _is_newer(batch: bytes, other: bytes) -> bool:

@@ -91,10 +91,8 @@ class Replicas:
         for group in known:
             if group not in cluster.partitions:
                 self._owner.host.forget_group(group)
-        # A group number that was allotted and is in no table belongs to a topic that was deleted.
-        for group in [group for group in self._recovered if 0 < group < cluster.next_group]:
-            if group not in cluster.partitions:
-                self._remove(group)
+        for group in [group for group in self._recovered if cluster.was_removed(group)]:
+            self._remove(group)
 
     def placed(self, groups: Iterable[int], now_ms: int) -> None:
         """A command has made, changed or removed the placement of these groups."""
