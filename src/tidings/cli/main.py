@@ -37,6 +37,7 @@ COMMANDS = {
     "pub": Lazy(module="pub", name="pub", summary="Publish messages to a topic."),
     "sub": Lazy(module="sub", name="sub", summary="Read messages of a topic."),
     "config": Lazy(module="config", name="config", summary="Show every option, its value and its reason."),
+    "log": Lazy(module="log", name="log", summary="Look into a stopped broker's logs, and salvage them."),
     "secret": Lazy(module="secret", name="secret", summary="Make a secret file for a cluster's brokers."),
     "sim": Lazy(module="sim", name="sim", summary="Simulate clusters with faults, and replay what failed."),
     "completion": Lazy(module="completion", name="completion", summary="Print the completion of a shell."),

@@ -6,7 +6,7 @@ It must not be part of a start, which reads no history. Tests: tests/storage/tes
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Collection, Iterator
 from dataclasses import dataclass
 
 import google_crc32c
@@ -16,7 +16,7 @@ from tidings.storage.checkpoint import Checkpoint, SegmentView
 from tidings.storage.errors import Damaged
 from tidings.storage.files import Files, read_file
 from tidings.storage.log_state import control_path, index_path, log_path
-from tidings.storage.recovery import group_folder, recover
+from tidings.storage.recovery import Recovered, group_folder, recover
 from tidings.storage.rows import ROW_BYTES, Row, decode_row
 
 _ROWS_PER_READ = 1024
@@ -37,21 +37,37 @@ def verify(files: Files, folder: str, *, salt: bytes) -> Iterator[Finding]:
     for problem in (recovered.damage, recovered.torn):
         if problem is not None:
             yield Finding(group=None, problem=problem)
-    for group, state in recovered.groups.items():
+    yield from verify_groups(files, folder, recovered, groups=recovered.groups, on_read=lambda _: None)
+
+
+def verify_groups(
+    files: Files,
+    folder: str,
+    recovered: Recovered,
+    *,
+    groups: Collection[int],
+    on_read: Callable[[int], None],
+) -> Iterator[Finding]:
+    """The same of some groups of a folder that was recovered already. `on_read` is told how many bytes were
+    read."""
+    for group in sorted(groups):
+        state = recovered.groups[group]
         if state.damaged is not None:
             yield Finding(group=group, problem=state.damaged)
         if state.checkpoint is not None:
-            yield from _verify_group(files, group_folder(folder, group), state.checkpoint)
+            yield from _verify_group(files, group_folder(folder, group), state.checkpoint, on_read)
 
 
-def _verify_group(files: Files, folder: str, checkpoint: Checkpoint) -> Iterator[Finding]:
+def _verify_group(
+    files: Files, folder: str, checkpoint: Checkpoint, on_read: Callable[[int], None]
+) -> Iterator[Finding]:
     next_index, next_offset = checkpoint.log_start.index + 1, checkpoint.log_start.offset
     term = checkpoint.log_start.term
     for segment in checkpoint.segments:
         walk = _SegmentWalk(files, folder, segment, next_index, next_offset, term)
         for number in range(segment.row_count):
             try:
-                walk.step(number)
+                on_read(walk.step(number))
             except Damaged as error:
                 index = segment.first_index + number
                 yield Finding(group=checkpoint.group, problem=str(error), index=index)
@@ -74,7 +90,8 @@ class _SegmentWalk:
         self._rows = b""
         self._first = 0
 
-    def step(self, number: int) -> None:
+    def step(self, number: int) -> int:
+        """Check the next row and its payload; how many bytes that has."""
         expected = (self._next_index, self._next_offset)
         self._next_index += 1
         row = self._row(number)
@@ -91,6 +108,7 @@ class _SegmentWalk:
             payload = self._read(path, row.payload_bytes, row.position)
             if google_crc32c.value(payload) != row.payload_crc:
                 raise Damaged("a payload is damaged", path=path, position=row.position)
+        return row.payload_bytes
 
     def _row(self, number: int) -> Row:
         if number >= self._first + len(self._rows) // ROW_BYTES:
