@@ -35,10 +35,12 @@ NO_CHECKPOINT = CheckpointedAt(index=0, term=0, reset_sequence=0)
 
 @dataclass(slots=True)
 class _LogFile:
-    """One file. The first of each life of the process makes earlier start marks in vain for good."""
+    """One file. The first of each life of the process makes earlier start marks in vain for good. Each begins
+    with `last`, by group the index and term of the newest entry written before it."""
 
     number: int
     begins_life: bool
+    last: dict[int, tuple[int, int]]
     flushes: list[tuple[int, Flush]] = field(default_factory=list)  # (sequence, flush)
 
 
@@ -58,9 +60,9 @@ class FakeLog:
         self.hard_states: dict[int, HardState] = {}
         self.is_doubtful = False
         self._flushes_per_file = flushes_per_file
-        self._last: dict[int, tuple[int, int]] = {}  # group -> index and term of the newest entry written
+        self._last: dict[int, tuple[int, int]] = {}
         self._forgotten: set[int] = set()  # durable with the next flush
-        self._files = [_LogFile(number=1, begins_life=True)]
+        self._files = [_LogFile(number=1, begins_life=True, last={})]
         self._next_sequence = 1
 
     @property
@@ -78,7 +80,7 @@ class FakeLog:
     def begin_life(self) -> None:
         """A process starts: it writes into a file of its own. What it had not written is gone."""
         self._forgotten.clear()
-        self._files.append(_LogFile(number=self.newest_file + 1, begins_life=True))
+        self._begin_file(begins_life=True)
 
     def write(self, flush: Flush) -> FakePlace:
         for group in self._forgotten:
@@ -86,8 +88,7 @@ class FakeLog:
         self._forgotten.clear()
         newest = self._files[-1]
         if len(newest.flushes) >= self._flushes_per_file:
-            newest = _LogFile(number=newest.number + 1, begins_life=False)
-            self._files.append(newest)
+            newest = self._begin_file(begins_life=False)
         newest.flushes.append((self._next_sequence, flush))
         self._next_sequence += 1
         self._last.update(flush.last)
@@ -111,6 +112,8 @@ class FakeLog:
         last = (0, 0)
         for file in self._files:
             is_ignoring = is_ignoring and not file.begins_life
+            if not is_ignoring:
+                last = file.last.get(group, last)
             for sequence, flush in file.flushes:
                 for entry in [entry for owner, entry in flush.entries if owner == group]:
                     if entry.kind == EntryKind.START:
@@ -132,26 +135,28 @@ class FakeLog:
                     tail[place:] = [entry]
         return ReadTail(
             entries=tail,
-            problem=hole or self._problem(group, checkpoint, tail, last),
+            problem=hole or _problem(checkpoint, tail, last),
             oldest_file=min(oldest_by_index.values(), default=None),
         )
 
-    def _problem(
-        self, group: int, checkpoint: CheckpointedAt, tail: list[Entry], last: tuple[int, int]
-    ) -> str | None:
-        # Where all entries of the group are cut, the newest one ever written is known from the states that
-        # each file begins with.
-        index, term = last if last[0] else self._last.get(group, (0, 0))
-        end = (tail[-1].index, tail[-1].term) if tail else (checkpoint.index, checkpoint.term)
-        if end[0] < index or (end[0] == index and end[1] != term):
-            return f"the log ends at {end}, but had reached {(index, term)}"
-        return None
+    def _begin_file(self, *, begins_life: bool) -> _LogFile:
+        file = _LogFile(number=self.newest_file + 1, begins_life=begins_life, last=dict(self._last))
+        self._files.append(file)
+        return file
 
     def _scrub(self, group: int) -> None:
         for file in self._files:
+            file.last.pop(group, None)
             file.flushes = [(sequence, _without(flush, group)) for sequence, flush in file.flushes]
         self.hard_states.pop(group, None)
         self._last.pop(group, None)
+
+
+def _problem(checkpoint: CheckpointedAt, tail: list[Entry], last: tuple[int, int]) -> str | None:
+    end = (tail[-1].index, tail[-1].term) if tail else (checkpoint.index, checkpoint.term)
+    if end[0] < last[0] or (end[0] == last[0] and end[1] != last[1]):
+        return f"the log ends at {end}, but had reached {last}"
+    return None
 
 
 def _without(flush: Flush, group: int) -> Flush:
