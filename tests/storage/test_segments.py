@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
+from random import Random
+
 import pytest
 
+from tests.fakes.files import Keep, PowerLost
 from tests.storage.broker_disk import (
     FOLDER,
     NEVER_FULL,
@@ -158,6 +162,28 @@ def test_whole_segments_below_the_log_start_are_dropped(disk: BrokerDisk, store:
     assert group.damaged is None
     assert group.log_start == start
     assert group.start.log_start_offset == 4
+
+
+def test_a_kill_and_a_power_loss_while_segments_are_dropped_lose_none_that_is_needed() -> None:
+    for step in range(20):
+        disk = BrokerDisk()
+        entries = [records(index, size=400) for index in range(1, 12)]
+        disk.create(1)
+        disk.write(*entries, hard=HardState(term=1, vote=0))
+        disk.apply(*entries, segment_bytes=900)
+        disk.stores[1].checkpoint(start_at(11), "t")
+        disk = BrokerDisk(disk.fake.copy())
+        disk.wal.cut(disk.wal.current_file)
+        disk.fake.crash_at_step = disk.fake.steps + step
+        with suppress(PowerLost):
+            disk.stores[1].drop_below(9)
+        killed = BrokerDisk(disk.fake.after_crash(Random(step), Keep.EVERYTHING))
+
+        for seed in range(5):
+            group = recovered_from(killed.fake.after_crash(Random(seed), Keep.PAGES)).groups[1]
+
+            assert group.damaged is None, (step, seed)
+            assert group.log_start.index in (0, 8)
 
 
 def test_the_active_segment_is_never_dropped(disk: BrokerDisk, store: SegmentStore) -> None:

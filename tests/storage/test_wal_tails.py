@@ -206,6 +206,16 @@ def test_a_group_first_seen_behind_lost_flushes_has_lost_its_vote() -> None:
     assert "its term and vote are not known" in str(log.group.problem())
 
 
+def test_a_group_first_seen_in_a_file_after_the_damage_is_new() -> None:
+    log = Log()
+    log.tails.lose_all("a hole")
+
+    log.file()
+    log.flush(hard_record(1, 11))
+
+    assert log.group.problem() is None
+
+
 def test_marks_come_and_go() -> None:
     log = Log()
     log.flush(records(1), RECORD.pack(GROUP, MARKS, Mark.DAMAGED, 0, 0, 0, 0))
