@@ -51,6 +51,7 @@ class Side:
     ) -> None:
         self.hello = hello(broker_id, cluster_id=cluster_id)
         self.told: list[Told] = []
+        self.mistake: Exception | None = None
         self.drops_senders = False  # whatever is sent is none that a broker sends
         self.network = PeerNetwork(self, config=options or config(), secret=secret)
 
@@ -76,6 +77,8 @@ class Side:
         self.told.append(("seen", hello.broker_id))
 
     def peer_up(self, hello: Hello) -> None:
+        if self.mistake is not None:
+            raise self.mistake
         self.told.append(("up", hello.broker_id))
 
     def peer_down(self, hello: Hello, *, refused: bool) -> None:

@@ -196,6 +196,31 @@ def test_a_mistake_of_ours_is_told_with_where_it_happened(capsys: pytest.Capture
 # On real sockets
 
 
+def test_what_cannot_be_surfaces_on_the_loop_which_ends_the_broker() -> None:
+    async def work() -> None:
+        surfaced: list[object] = []
+        loop = asyncio.get_running_loop()
+        loop.set_exception_handler(lambda _, context: surfaced.append(context["exception"]))
+        broker = Broker()
+        impossible = AssertionError("impossible")
+
+        def fail() -> None:
+            raise impossible
+
+        broker.answer = fail
+        address = await broker.clients.listen()
+        await broker.clients.serve()
+        _, writer = await asyncio.open_connection(address.host, address.port)
+        writer.write(question())
+
+        await until(lambda: surfaced == [impossible], "the mistake")
+        assert broker.events() == []
+        writer.close()
+        broker.clients.abort()
+
+    run(work())
+
+
 def test_nobody_is_taken_before_the_broker_serves() -> None:
     async def work() -> None:
         broker = Broker()

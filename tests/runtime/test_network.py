@@ -300,6 +300,21 @@ def test_while_it_stands_still_it_reads_nothing_and_dials_nobody() -> None:
     run(work())
 
 
+def test_a_mistake_in_what_the_owner_does_surfaces_on_the_loop() -> None:
+    async def work() -> None:
+        surfaced: list[object] = []
+        loop = asyncio.get_running_loop()
+        loop.set_exception_handler(lambda _, context: surfaced.append(context["exception"]))
+        one, two = Side(1), Side(2)
+        one.mistake = AssertionError("a mistake")
+        async with listening(one, two):
+            one.network.dial([two.address])
+
+            await until(lambda: surfaced == [one.mistake], "the mistake")
+
+    run(work())
+
+
 def test_the_end_leaves_no_task_and_no_socket() -> None:
     async def work() -> None:
         tasks = asyncio.all_tasks()

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import shutil
 from collections.abc import Callable, Coroutine
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -186,6 +187,19 @@ def test_a_port_in_use_is_told(tmp_path: Path) -> None:
         stopped = await stopped_at_start(made.make(2, port_of=1))
 
         assert stopped.code is Exit.PORT_IN_USE
+
+    with_servers(tmp_path, work)
+
+
+def test_a_broker_that_has_too_much_to_say_about_itself_is_refused(tmp_path: Path) -> None:
+    async def work(made: Servers) -> None:
+        one = made.make(1)
+        one.server.config = replace(one.server.config, rack="r" * 4_000)
+
+        stopped = await stopped_at_start(one)
+
+        assert stopped.code is Exit.CONFIG
+        assert "too long to tell a peer" in stopped.reason
 
     with_servers(tmp_path, work)
 

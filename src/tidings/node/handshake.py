@@ -33,6 +33,7 @@ PEER_FORMAT = (
 NONCE_BYTES = 32
 PROOF_BYTES = 32
 HELLO_BYTES_MAX = 4096
+FOUNDERS_BYTES_MAX = 1024  # of them, for what a broker tells only once it is in a cluster
 _OPENING = struct.Struct(">4sHH32s")
 _DIRECTORY_BYTES = 16
 # What reading the fields of a hello can end in, whatever stands there.

@@ -68,8 +68,9 @@ class PeerNetwork:
         wanted = {*addresses, *self._addresses_of_accepted()} - self._own
         for address in wanted - self._links.keys():
             link = PeerLink(self, address, secret=self._secret, config=self._config)
-            self._links[address] = link
-            self._tasks[address] = asyncio.get_running_loop().create_task(link.run(), name=f"peer {address}")
+            task = asyncio.get_running_loop().create_task(link.run(), name=f"peer {address}")
+            task.add_done_callback(_link_ended)
+            self._links[address], self._tasks[address] = link, task
         for address in self._links.keys() - wanted:
             if self._links[address].hello is None:
                 del self._links[address]
@@ -222,3 +223,10 @@ class PeerNetwork:
 
     def _forget(self, accepted: AcceptedPeer) -> None:
         self._accepted.pop(accepted, None)
+
+
+def _link_ended(task: asyncio.Task[None]) -> None:
+    """A link ends by cancellation; by anything else, which is a mistake of ours, the broker does."""
+    if not task.cancelled():
+        context = {"message": f"the link {task.get_name()} ended", "exception": task.exception()}
+        task.get_loop().call_exception_handler(context)

@@ -114,7 +114,7 @@ async def _serve(
             await _first_of(server.stopped, ended)
         else:
             starting.cancel()
-            await asyncio.wait({starting})
+            await asyncio.gather(starting, return_exceptions=True)
         if server.stopped.done():
             raise server.stopped.result()
     except BrokerStopped as stopped:

@@ -18,7 +18,7 @@ from tidings.config.address import Address
 from tidings.config.exits import Exit
 from tidings.config.options import Config
 from tidings.node.formation import Formation, Founding, Waiting
-from tidings.node.handshake import Hello
+from tidings.node.handshake import FOUNDERS_BYTES_MAX, HELLO_BYTES_MAX, Hello
 from tidings.node.messages import PeerMessageError
 from tidings.node.node import Node
 from tidings.node.registration import Registration, RegistrationRefused
@@ -163,6 +163,8 @@ class BrokerServer:
             self._peer = await self._network.listen()
         except OSError as error:
             raise BrokerStopped(Exit.PORT_IN_USE, f"cannot listen: {error}") from error
+        if len(self.own_hello().encode()) > HELLO_BYTES_MAX - FOUNDERS_BYTES_MAX:
+            raise BrokerStopped(Exit.CONFIG, "join, rack and addresses together are too long to tell a peer")
 
     async def _find_cluster(self) -> Founding:
         """Wait until a cluster can be formed, or is found."""

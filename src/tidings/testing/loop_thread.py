@@ -34,6 +34,7 @@ class LoopThread:
     def start(self) -> None:
         self._thread.start()
         self._is_ready.wait()
+        assert self._loop is not None, "the thread could not make a loop; its traceback says why"
 
     def call(
         self,
@@ -58,8 +59,11 @@ class LoopThread:
         return not self._thread.is_alive()
 
     def _run(self) -> None:
-        with asyncio.Runner(loop_factory=new_loop) as runner:
-            runner.run(self._until_stopped())
+        try:
+            with asyncio.Runner(loop_factory=new_loop) as runner:
+                runner.run(self._until_stopped())
+        finally:
+            self._is_ready.set()
 
     async def _until_stopped(self) -> None:
         self._loop = asyncio.get_running_loop()
