@@ -22,7 +22,7 @@ from tidings.node.jobs import (
     WriteEntries,
     Written,
 )
-from tidings.node.node import Turn
+from tidings.node.turn import Turn
 from tidings.raft.entries import Entry, EntryKind, Membership, StartState
 from tidings.raft.outbox import Flush
 from tidings.runtime.persistence import Persistence

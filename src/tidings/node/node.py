@@ -11,9 +11,8 @@ flush they depend on. It must not know sockets, threads, files or clocks. Tests:
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
 from random import Random
-from typing import Any, Protocol
+from typing import Any
 
 from tidings.broker.cluster import METADATA_GROUP
 from tidings.broker.dispatch import Broker
@@ -24,57 +23,29 @@ from tidings.config.options import Config
 from tidings.node import messages as peer_messages
 from tidings.node.checkpoints import Checkpoints
 from tidings.node.confirmations import Confirmations
+from tidings.node.consequences import Consequences
 from tidings.node.formation import Founding
 from tidings.node.freshness import Freshness
-from tidings.node.jobs import Compute, ReadEntries, ReadJob, ResetLog, SaveCheckpoint, StorageJob
+from tidings.node.jobs import Compute, ReadJob, ResetLog, SaveCheckpoint, StorageJob
 from tidings.node.living import Living
 from tidings.node.messages import PeerMessageError
 from tidings.node.metadata import TITLE, Metadata
+from tidings.node.raft_options import raft_config
 from tidings.node.recovered import RecoveredGroup, begin_metadata
 from tidings.node.replicas import Replicas
 from tidings.node.settling import Settling
 from tidings.node.timers import Timers
+from tidings.node.turn import Place, Turn, pack
 from tidings.protocol.schema import Message
 from tidings.raft import wire
-from tidings.raft.config import RaftConfig
-from tidings.raft.entries import Entry, StartState
 from tidings.raft.errors import WireError
 from tidings.raft.group import Group
 from tidings.raft.host import RaftHost
-from tidings.raft.messages import Append, InstallStart
-from tidings.raft.messages import Message as RaftMessage
 from tidings.raft.outbox import Flush
-
-# One frame to a peer is closed and another begun when it holds so much: a beat must not wait behind all of
-# it.
-_FRAME_BYTES = 4 * 1024 * 1024
 
 # An idle broker ticks so often per shortest election timeout: a loop that stood still is told by ticks that
 # are missing.
 _TICKS_PER_TIMEOUT = 10
-
-
-@dataclass(slots=True)
-class Turn:
-    """The work of one turn. `frames` are (member, buffers); what cannot be sent is lost, as on any
-    network."""
-
-    flush: Flush | None = None
-    frames: list[tuple[int, Sequence[bytes | memoryview]]] = field(default_factory=list)
-    storage_jobs: list[StorageJob] = field(default_factory=list)
-    reads: list[tuple[ReadJob, Callable[[Any], None]]] = field(default_factory=list)  # any: the job's result
-    cut_below_file: int | None = None
-    settled: list[int] = field(default_factory=list)  # groups whose damage or doubt is over
-    events: list[tuple[str, dict[str, str | int]]] = field(default_factory=list)  # (name, facts) for people
-
-
-class Place(Protocol):
-    """Where a flush stands in the write-ahead log."""
-
-    @property
-    def file_number(self) -> int: ...
-    @property
-    def sequence(self) -> int: ...
 
 
 class Node:
@@ -98,9 +69,7 @@ class Node:
         self._idle_tick_ms = config.election_timeout_ms_min // _TICKS_PER_TIMEOUT
         self.is_storage_full = False
         self._work = Turn()
-        self._leaders_version = 0  # of the table that everybody here knows of
-        self._led_terms: dict[int, int] = {}  # group -> term in which this broker was elected
-        self._resets: dict[int, list[ResetLog]] = {}  # by the flush that must be durable before
+        self._consequences = Consequences(self)
         self.host = RaftHost(member=member, config=raft_config(config), random=random)
         self.confirmations = Confirmations()
         self.living = Living(
@@ -180,7 +149,7 @@ class Node:
         except WireError as error:
             raise PeerMessageError(str(error)) from error
         finally:
-            self._install_starts()
+            self._consequences.install_starts()
 
     def peer_up(self, member: int, broker_id: int, now_ms: int) -> None:
         self.now_ms = now_ms
@@ -206,13 +175,8 @@ class Node:
     def flushed(self, flush: Flush, place: Place, now_ms: int) -> None:
         """The flush is durable, at that place of the write-ahead log."""
         self.now_ms = now_ms
-        for job in self._resets.pop(flush.number, ()):
-            if self._awaits(job):
-                self.store(replace(job, wal_sequence=place.sequence))
         self.host.persisted(flush, now_ms)
-        for group in flush.last:
-            if group in self.host.groups:
-                self.host.outbox.advanced[group] = None  # what is durable now may be applied now
+        self._consequences.flushed(flush, place)
         self.checkpoints.flushed(flush, place.file_number)
 
     def stored(self, job: StorageJob, result: object, now_ms: int) -> None:
@@ -221,10 +185,7 @@ class Node:
         if isinstance(job, SaveCheckpoint):
             self.checkpoints.saved(job.group, job.start.index)
         if isinstance(job, ResetLog):
-            if self._awaits(job):
-                owner = self.metadata if job.group == METADATA_GROUP else self.replicas.by_group[job.group]
-                owner.was_reset()
-                self.host.start_installed(job.group)
+            self._consequences.was_reset(job)
         elif job.group == METADATA_GROUP:
             if isinstance(job, SaveCheckpoint):
                 self.metadata.saved(job.start.index)
@@ -262,123 +223,15 @@ class Node:
         flush."""
         self.now_ms = now_ms
         self.timers.run(now_ms)
-        self._settle(now_ms)
+        self._consequences.settle(now_ms)
         self.host.flush(now_ms)
         work = self._work
         self._work = Turn()
         if may_flush:
             work.flush = self.host.outbox.seal()
-        self._pack_messages(work)
+        messages, self.host.outbox.messages = self.host.outbox.messages, []
+        work.frames += pack(messages)
         return work
-
-    def _settle(self, now_ms: int) -> None:
-        """Tell the owners of the groups what changed, until nothing new comes of it."""
-        outbox = self.host.outbox
-        while outbox.changed or outbox.advanced or outbox.starts_installed or outbox.reads_confirmed:
-            self._install_starts()
-            changed, outbox.changed = outbox.changed, {}
-            if changed:
-                self._roles_changed(changed, now_ms)
-                self._leaders_changed()
-            advanced, outbox.advanced = outbox.advanced, {}
-            if advanced:
-                self._groups_advanced(advanced, now_ms)
-            for confirmed in _taken(outbox, "reads_confirmed"):
-                self.confirmations.answer(
-                    confirmed.group, confirmed.context, leads=confirmed.index is not None
-                )
-        if self._leaders_version != self.host.leaders.version:
-            self._leaders_version = self.host.leaders.version
-            self._leaders_changed()
-        if outbox.settled:
-            self._work.settled += outbox.settled
-            outbox.settled = {}
-        for wanted in _taken(outbox, "starts_wanted"):
-            self._give_start(wanted.group, wanted.member, now_ms)
-        for read in _taken(outbox, "reads"):
-            self._read_for_follower(read.group, read.member, read.first_index, read.bytes_max)
-
-    def _install_starts(self) -> None:
-        """At once: from here to the turn's end nobody may take the old log for the group's."""
-        for installed in _taken(self.host.outbox, "starts_installed"):
-            self._install(installed.group, installed.start)
-
-    def _roles_changed(self, groups: Mapping[int, None], now_ms: int) -> None:
-        for group in groups:
-            if group == METADATA_GROUP:
-                self.metadata.tick(now_ms)  # what waits for a leader need not wait for the next tick
-            else:
-                self.replicas.role_changed(group, now_ms)
-            raft_group = self.host.groups.get(group)
-            if raft_group is None or not raft_group.is_leader:
-                self.confirmations.leadership_lost(group)
-            elif self._led_terms.get(group) != raft_group.term:
-                self._led_terms[group] = raft_group.term
-                self.tell("leader_elected", log=self._title_of(group), epoch=raft_group.term)
-
-    def _leaders_changed(self) -> None:
-        """Of groups that this broker has no replica of, too."""
-        self.living.changed()
-        self.settling.check()
-        self.freshness.check()
-
-    def _groups_advanced(self, groups: Mapping[int, None], now_ms: int) -> None:
-        for group in groups:
-            if group == METADATA_GROUP:
-                self.metadata.advance(now_ms)
-            else:
-                self.replicas.advanced(group, now_ms)
-        self.settling.check()
-        self.freshness.check()
-
-    def _title_of(self, group: int) -> str:
-        replica = self.replicas.by_group.get(group)
-        return TITLE if replica is None else replica.title
-
-    def _awaits(self, job: ResetLog) -> bool:
-        """Whether the group still waits for its files to be replaced by these."""
-        if job.group == METADATA_GROUP:
-            return self.metadata.awaits(job)
-        return self.replicas.awaits(job)
-
-    def _install(self, group: int, start: StartState) -> None:
-        """The group's log was replaced. Its files follow when the flush is durable that tells the write-ahead
-        log so."""
-        if group == METADATA_GROUP:
-            job = self.metadata.installed(start)
-        else:
-            replaced = self.replicas.installed(group, start)
-            if replaced is None:
-                return
-            job = replaced
-        self._resets.setdefault(self.host.outbox.collecting_flush, []).append(job)
-
-    def _give_start(self, group: int, member: int, now_ms: int) -> None:
-        start = self.metadata.state_now() if group == METADATA_GROUP else self.replicas.start_for(group)
-        raft_group = self.host.groups.get(group)
-        if raft_group is not None and start is not None:
-            raft_group.give_start(member, start, now_ms)
-
-    def _read_for_follower(self, group: int, member: int, first_index: int, bytes_max: int) -> None:
-        def done(entries: list[Entry] | None) -> None:
-            raft_group = self.host.groups.get(group)
-            if raft_group is not None:
-                raft_group.entries_read(member, entries or [], self.now_ms)
-
-        self.read(ReadEntries(group=group, first_index=first_index, bytes_max=bytes_max), done)
-
-    def _pack_messages(self, work: Turn) -> None:
-        """All messages for one peer in one frame, or in a few where they are many."""
-        outbox = self.host.outbox
-        if not outbox.messages:
-            return
-        messages, outbox.messages = outbox.messages, []
-        by_receiver: dict[int, list[RaftMessage]] = {}
-        for message in messages:
-            by_receiver.setdefault(message.receiver, []).append(message)
-        for receiver, batch in by_receiver.items():
-            for part in _in_frames(batch):
-                work.frames.append((receiver, [peer_messages.RAFT, *wire.encode(part)]))
 
     # -- what the parts ask of the node
 
@@ -445,17 +298,16 @@ class Node:
     def groups_changed(self, groups: tuple[int, ...]) -> None:
         self._learn_members()
         self.replicas.placed(groups, self.now_ms)
-        self._forget_terms()
+        self._consequences.forget_terms()
 
     def metadata_replaced(self) -> None:
         self._learn_members()
         self.replicas.open_all(self.now_ms)
-        self._forget_terms()
+        self._consequences.forget_terms()
 
-    def _forget_terms(self) -> None:
-        self._led_terms = {
-            group: term for group, term in self._led_terms.items() if group in self.host.groups
-        }
+    def note_settled(self, groups: Mapping[int, None]) -> None:
+        """Groups whose damage or doubt is over."""
+        self._work.settled += groups
 
     def tell(self, name: str, **facts: str | int) -> None:
         """An event for people."""
@@ -499,40 +351,3 @@ class Node:
         rows = self.broker.cluster.brokers.values()
         self._broker_by_member = {member: broker_id for broker_id, member in self.founding.members.items()}
         self._broker_by_member.update({row.member: row.broker_id for row in rows})
-
-
-def raft_config(config: Config) -> RaftConfig:
-    """The raft room imports nothing: its options are handed over."""
-    return RaftConfig(
-        election_timeout_ms_min=config.election_timeout_ms_min,
-        election_timeout_ms_max=config.election_timeout_ms_max,
-        beat_interval_ms=config.beat_interval_ms,
-        append_bytes_max=config.append_bytes_max,
-        inflight_bytes_max=config.inflight_bytes_max,
-        uncommitted_bytes_max=config.uncommitted_bytes_max,
-        start_piece_bytes=config.start_piece_bytes,
-        transfer_timeout_ms=config.transfer_timeout_ms,
-    )
-
-
-def _in_frames(messages: list[RaftMessage]) -> list[list[RaftMessage]]:
-    """The messages in order, in as many frames as their payloads ask for."""
-    frames: list[list[RaftMessage]] = [[]]
-    size_bytes = 0
-    for message in messages:
-        if size_bytes > _FRAME_BYTES:
-            frames.append([])
-            size_bytes = 0
-        frames[-1].append(message)
-        if isinstance(message, Append):
-            size_bytes += sum(len(entry.payload) for entry in message.entries)
-        elif isinstance(message, InstallStart):
-            size_bytes += len(message.piece)
-    return frames
-
-
-def _taken(outbox: Any, name: str) -> list[Any]:  # any: one of the outbox's lists
-    taken: list[Any] = getattr(outbox, name)
-    if taken:
-        setattr(outbox, name, [])
-    return taken

@@ -249,7 +249,9 @@ class Replica:
 
     def drop_old_segments(self) -> None:
         """Storage drops what is checkpointed, so there may be more to drop after each checkpoint."""
-        is_any = any(segment.next_offset <= self.log_start_offset for segment in self.segments[:-1])
+        is_any = any(
+            segment.size_bytes and segment.next_offset <= self.log_start_offset for segment in self.segments
+        )
         if is_any and not self.has_no_files and not self.is_frozen:
             self._owner.store(DropBelow(group=self.group.group, log_start_offset=self.log_start_offset))
 

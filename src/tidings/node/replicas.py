@@ -11,7 +11,7 @@ from collections import deque
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any, Protocol
 
-from tidings.broker.cluster import PartitionRow
+from tidings.broker.cluster import METADATA_GROUP, PartitionRow
 from tidings.broker.dispatch import Broker
 from tidings.config.options import Config
 from tidings.node.checkpoints import Checkpoints
@@ -93,6 +93,7 @@ class Replicas:
                 self._owner.host.forget_group(group)
         for group in [group for group in self._recovered if cluster.was_removed(group)]:
             self._remove(group)
+        self._tell_if_all_open()
 
     def placed(self, groups: Iterable[int], now_ms: int) -> None:
         """A command has made, changed or removed the placement of these groups."""
@@ -103,6 +104,12 @@ class Replicas:
                 self._close(group, now_ms)
             elif self._owner.config.broker_id in row.replicas:
                 self._open(row, now_ms)
+        self._tell_if_all_open()
+
+    def _tell_if_all_open(self) -> None:
+        """Every group that this broker's files speak of is open: of any other it has promised nothing."""
+        if not any(group != METADATA_GROUP for group in self._recovered):
+            self._owner.host.holds_no_others()
 
     def _open(self, row: PartitionRow, now_ms: int) -> None:
         if row.group in self.by_group:

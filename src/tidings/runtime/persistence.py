@@ -14,7 +14,7 @@ from typing import Any, Protocol
 
 from tidings.config.exits import Exit
 from tidings.node.jobs import Compute, ReadJob, RemoveGroup, StorageJob
-from tidings.node.node import Turn
+from tidings.node.turn import Turn
 from tidings.raft.outbox import Flush
 from tidings.runtime.storage import Then
 from tidings.storage.errors import Damaged, DiskFull

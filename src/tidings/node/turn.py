@@ -1,0 +1,74 @@
+"""Turn: the work that a broker hands out once per turn of the event loop.
+
+Its one rule: values for who does the work; a frame holds what one peer is told in one turn, in order.
+It must not know why there is work. Tests: tests/node/test_turn.py
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Protocol
+
+from tidings.node.jobs import ReadJob, StorageJob
+from tidings.node.messages import RAFT
+from tidings.raft import wire
+from tidings.raft.messages import Append, InstallStart, Message
+from tidings.raft.outbox import Flush
+
+# One frame to a peer is closed and another begun when it holds so much: a beat must not wait behind all of
+# it.
+FRAME_BYTES = 4 * 1024 * 1024
+
+Frame = tuple[int, Sequence[bytes | memoryview]]  # the receiving member, and the buffers
+
+
+@dataclass(slots=True)
+class Turn:
+    """The work of one turn. `frames` are (member, buffers); what cannot be sent is lost, as on any
+    network."""
+
+    flush: Flush | None = None
+    frames: list[Frame] = field(default_factory=list)
+    storage_jobs: list[StorageJob] = field(default_factory=list)
+    reads: list[tuple[ReadJob, Callable[[Any], None]]] = field(default_factory=list)  # any: the job's result
+    cut_below_file: int | None = None
+    settled: list[int] = field(default_factory=list)  # groups whose damage or doubt is over
+    events: list[tuple[str, dict[str, str | int]]] = field(default_factory=list)  # (name, facts) for people
+
+
+class Place(Protocol):
+    """Where a flush stands in the write-ahead log."""
+
+    @property
+    def file_number(self) -> int: ...
+    @property
+    def sequence(self) -> int: ...
+
+
+def pack(messages: Sequence[Message]) -> list[Frame]:
+    """All messages for one peer in one frame, or in a few where they are many."""
+    by_receiver: dict[int, list[Message]] = {}
+    for message in messages:
+        by_receiver.setdefault(message.receiver, []).append(message)
+    return [
+        (receiver, [RAFT, *wire.encode(part)])
+        for receiver, batch in by_receiver.items()
+        for part in _in_frames(batch)
+    ]
+
+
+def _in_frames(messages: list[Message]) -> list[list[Message]]:
+    """The messages in order, in as many frames as their payloads ask for."""
+    frames: list[list[Message]] = [[]]
+    size_bytes = 0
+    for message in messages:
+        if size_bytes > FRAME_BYTES:
+            frames.append([])
+            size_bytes = 0
+        frames[-1].append(message)
+        if isinstance(message, Append):
+            size_bytes += sum(len(entry.payload) for entry in message.entries)
+        elif isinstance(message, InstallStart):
+            size_bytes += len(message.piece)
+    return frames
