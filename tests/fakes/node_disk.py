@@ -250,9 +250,12 @@ class FakeDisk:
 
     def _drop(self, job: DropBelow) -> Dropped:
         files = self._files(job.group)
-        while files.segments[:-1]:
-            last = files.segments[0].entries[-1]
+        while files.segments:
+            oldest = files.segments[0]
+            last = oldest.entries[-1]
             if last.next_offset > job.log_start_offset or last.index > files.checkpoint.index:
+                break
+            if len(files.segments) == 1 and not oldest.facts().size_bytes:
                 break
             files.log_start = StartState(
                 index=last.index,
