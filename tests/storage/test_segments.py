@@ -12,6 +12,7 @@ from tests.storage.broker_disk import (
     FOLDER,
     NEVER_FULL,
     BrokerDisk,
+    indexes,
     membership_entry,
     records,
     recovered_from,
@@ -186,13 +187,44 @@ def test_a_kill_and_a_power_loss_while_segments_are_dropped_lose_none_that_is_ne
             assert group.log_start.index in (0, 8)
 
 
-def test_the_active_segment_is_never_dropped(disk: BrokerDisk, store: SegmentStore) -> None:
+def test_the_active_segment_is_dropped_too_and_the_log_goes_on_behind_it(
+    disk: BrokerDisk, store: SegmentStore
+) -> None:
     disk.apply(*[records(index) for index in range(1, 5)], segment_bytes=150)
     store.checkpoint(start_at(4), "t")
 
+    start = store.drop_below(4)
+    disk.apply(records(5))
+    store.checkpoint(start_at(5), "t")
+
+    assert start == LogStart(index=4, term=1, offset=4)
+    assert base_offsets(store) == [4]
+    assert indexes(store.read_entries(5, NEVER_FULL)) == [5]
+    assert recovered_from(disk.files).groups[1].damaged is None
+
+
+def test_a_log_of_which_everything_was_dropped_is_found_again_by_a_start(
+    disk: BrokerDisk, store: SegmentStore
+) -> None:
+    disk.write(*[records(index) for index in range(1, 5)], hard=HardState(term=1, vote=0))
+    disk.apply(*[records(index) for index in range(1, 5)], segment_bytes=150)
+    store.checkpoint(start_at(4), "t")
+    store.drop_below(4)
+
+    again = BrokerDisk(disk.files)
+
+    assert again.recovered.groups[1].damaged is None
+    assert again.stores[1].start == LogStart(index=4, term=1, offset=4)
+    assert again.stores[1].read_offset(4, 1, NEVER_FULL) == []
+
+
+def test_an_active_segment_without_batches_is_kept(disk: BrokerDisk, store: SegmentStore) -> None:
+    disk.apply(term_start(1, term=1, offset=0))
+    store.checkpoint(start_at(1, offset=0), "t")
+
     store.drop_below(NEVER_FULL)
 
-    assert base_offsets(store) == [2]
+    assert base_offsets(store) == [0]
 
 
 def test_a_segment_beyond_the_checkpoint_is_kept(disk: BrokerDisk, store: SegmentStore) -> None:

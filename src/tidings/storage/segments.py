@@ -95,8 +95,7 @@ class SegmentStore:
         return self._published.state.next_offset
 
     def segments(self) -> tuple[SegmentView, ...]:
-        """What retention asks: offsets, sizes and newest timestamps, oldest first; the last one is never
-        dropped."""
+        """What retention asks: offsets, sizes and newest timestamps, oldest first."""
         return self._published.state.segments
 
     def append(self, entries: Sequence[Entry], *, segment_bytes: int, segment_ms: int) -> None:
@@ -140,13 +139,15 @@ class SegmentStore:
         self._checkpoint_index = start.index
 
     def drop_below(self, log_start_offset: int) -> LogStart:
-        """Remove the segments that lie wholly below, as far as they are checkpointed and never the active
-        one. Returns where the log now starts."""
+        """Remove the segments that lie wholly below, as far as they are checkpointed; the active one too if
+        it holds batches, or those of a quiet topic would stay for ever. Returns where the log now starts."""
         self._refuse_if_damaged()
         state = self._published.state
         dropped = 0
-        for segment in state.segments[:-1]:
+        for segment in state.segments:
             if segment.next_offset > log_start_offset or segment.next_index - 1 > self._checkpoint_index:
+                break
+            if segment is state.segments[-1] and not segment.log_bytes:
                 break
             dropped += 1
         if not dropped:
