@@ -5,10 +5,11 @@ intact log ends, with all that follows in the flush before it. A crash leaves th
 the same call may be made again. Who may decide that, and what the new log begins with, is the caller's part.
 The folder is locked by the caller. It must not know what payloads mean. Tests: tests/storage/test_salvage.py
 
-    1  indexes that were counted replace those that are lost
-    2  one flush: a start mark at the end of the segments, the entries behind it, the new term
-    3  the checkpoint, which carries the start mark out
-    4  when all groups are done, one flush without their marks of damage and doubt
+    1  one flush that marks the groups as damaged: until all is done, no start may trust them
+    2  indexes that were counted replace those that are lost
+    3  one flush: a start mark at the end of the segments, the entries behind it, the new term
+    4  the checkpoint, which carries the start mark out
+    5  when all groups are done, one flush without their marks of damage and doubt
 """
 
 from __future__ import annotations
@@ -31,7 +32,7 @@ from tidings.storage.wal_reader import WalReader
 from tidings.storage.wal_tails import CheckpointedAt, GroupTail, WalTails
 
 ORPHANS_FOLDER = "orphans"
-_WAL_FILE_BYTES = 4 * 1024 * 1024
+_WAL_FILE_BYTES = 64 * 1024  # grows with what is written
 _WRITE_BYTES = 1 << 20
 _ALL_RESETS = 1 << 63  # of a lost checkpoint nobody knows which start mark it carried out: all that there are
 
@@ -141,6 +142,10 @@ def rewrite(
         file_bytes_max=_WAL_FILE_BYTES,
     )
     try:
+        for one in rewrites:
+            group = one.examined.group
+            wal.mark(group, recovered.wal.marks.get(group, Mark.NONE) | Mark.DAMAGED)
+        wal.write(_Flush())
         for one in rewrites:
             _rewrite_group(files, group_folder(folder, one.examined.group), wal, one)
         for group in sorted(orphans):
