@@ -28,6 +28,7 @@ class World:
         self.machines: dict[int, Machine] = {}
         self.severed: set[frozenset[int]] = set()  # pairs of broker ids that do not hear each other
         self.loses: Callable[[Machine, Machine, bytes], bool] = _nothing  # (sender, receiver, frame)
+        self.strays: list[tuple[int, bytes]] = []  # (member, frame) for members that do not run
         self._agenda = Agenda()
         self._agenda.run_until(START_MS * MS)
         self._options = {"checkpoint_interval_ms": CHECKPOINT_MS, **options}
@@ -124,7 +125,10 @@ class World:
 
     def send(self, sender: Machine, member: int, frame: bytes) -> None:
         receiver = next((machine for machine in self.running if machine.member == member), None)
-        if receiver is None or self._is_severed(sender, receiver) or self.loses(sender, receiver, frame):
+        if receiver is None:
+            self.strays.append((member, frame))
+            return
+        if self._is_severed(sender, receiver) or self.loses(sender, receiver, frame):
             return
         self.after(LINK_MS, lambda: receiver.receive(sender.member, frame))
 
