@@ -1,4 +1,4 @@
-"""Tests of storage/scan_log.py and scan_segment.py: how far a log can be trusted, and what is counted anew."""
+"""Tests of storage/scan_log.py and scan_segment.py: how far a log can be trusted, what is counted anew."""
 
 from __future__ import annotations
 
