@@ -12,7 +12,7 @@ from typing import Any
 from confluent_kafka import Producer
 
 from tests.clients import wire
-from tests.clients.librdkafka import Librdkafka, deliver
+from tests.clients.librdkafka import Librdkafka, Setting, deliver
 from tests.clients.witness import Beginning
 from tests.faults import asking
 from tests.faults.cluster import Cluster, running_cluster, wait_until
@@ -31,7 +31,12 @@ COMMAND_S_MAX = 60
 
 def write(cluster: Cluster, topic: str, first: int, count: int) -> None:
     """Messages that are numbered, one batch each, all acknowledged."""
-    settings = {"acks": "all", "enable.idempotence": True, "batch.num.messages": 1, "linger.ms": 0}
+    settings: dict[str, Setting] = {
+        "acks": "all",
+        "enable.idempotence": True,
+        "batch.num.messages": 1,
+        "linger.ms": 0,
+    }
     writer = Producer(client_settings(cluster.bootstrap, settings))
     numbers = range(first, first + count)
     messages = [{"topic": topic, "partition": 0, "value": b"%d" % n + bytes(VALUE_BYTES)} for n in numbers]
@@ -54,8 +59,7 @@ def log_command(cluster: Cluster, broker_id: int, verb: str, *arguments: str) ->
 
 
 def write_segments(cluster: Cluster, topic: str, count: int) -> Files:
-    """Have so much written that there are several segments, all of it in the checkpoint and nowhere else; then
-    end."""
+    """Have so much written that there are several segments, all of it in the checkpoint and nowhere else."""
     write(cluster, topic, 0, count)
     data = cluster.brokers[1].data
     written = log_files(data)

@@ -17,6 +17,7 @@ from tests.storage.broker_disk import (
     indexes,
     membership_entry,
     recovered_from,
+    term_start,
 )
 from tests.storage.lone_log import (
     ALONE,
@@ -340,6 +341,22 @@ def test_orphans_are_put_aside_and_forgotten() -> None:
     assert 5 not in recovered_from(files).groups
     assert files.content(f"{FOLDER}/orphans/5/{0:020d}-1.log") == content
     assert not files.names(group_folder(FOLDER, 5))
+
+
+def test_what_was_lost_is_still_known_after_a_start_that_went_on_before_it() -> None:
+    disk = BrokerDisk(disk_with(ENTRIES, is_log_cut=True))
+    lost = disk.write(TAIL[0], group=GROUP).file_bytes
+    disk.write(TAIL[1], group=GROUP)
+    disk.close()
+    disk.fake.flip(f"{WAL}/{file_name(3)}", lost - 1)
+    disk = BrokerDisk(disk.fake.copy())
+    disk.write(term_start(13, term=4, offset=20), group=GROUP)
+    disk.close()
+
+    found = examined(disk.fake.copy())
+
+    assert (found.end.index, found.end.offset) == (13, 20)
+    assert (found.lost_records, found.lost_entries) == (2, 1)
 
 
 @pytest.mark.parametrize("how", ["batch", "index", "checkpoint"])

@@ -223,7 +223,7 @@ def _start_of(
         log_start_offset = max(log_start_offset, saved.start.log_start_offset)
     if saved is not None and saved.start.index == scan.end.index:
         state = saved.start.state
-    else:
+    elif examined.group != METADATA_GROUP:  # whose state is that of its checkpoint, and of its tail
         after = scan.log_start.index
         if saved is not None and saved.start.index < scan.end.index:
             state, after = saved.start.state, saved.start.index

@@ -173,7 +173,7 @@ def _examined(
     recovered: Recovered, group: int, scan: LogScan, tail: GroupTail, *, is_alone: bool
 ) -> Examined:
     before = recovered.groups[group]
-    every_entry = [*before.tail, *tail.longest()]
+    every_entry = [*before.tail, *tail.longest(), *([tail.beyond] if tail.beyond is not None else [])]
     last = recovered.wal.last.get(group, LastEntry(0, 0))
     known = max(
         (last.index, last.term),

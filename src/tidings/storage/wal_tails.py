@@ -49,6 +49,7 @@ class GroupTail:
     # The same as if nothing had been lost, which is right where nobody ever replaced an entry: in a group of
     # one voter. None while nothing was lost.
     kept: list[Entry] | None = None
+    beyond: Entry | None = None  # the newest entry behind a hole, to say how much is missing
     last_index: int = 0  # of the log, as the newest record says
     last_term: int = 0
     hard: HardState = NO_VOTE
@@ -152,8 +153,7 @@ class WalTails:
 
     def _take_covered_entry(self, group: int, tail: GroupTail) -> None:
         """An entry that the checkpoint covers: what was written behind it before is void all the same."""
-        tail.tail.clear()
-        tail.lost_log = None
+        _begin_anew(tail)
         self.resting.add(group)
 
     def _take_start_mark(self, group: int, tail: GroupTail, sequence: int, index: int, term: int) -> None:
@@ -162,6 +162,7 @@ class WalTails:
         if not tail.is_ignoring:
             self._note_last(group, tail, index, term)
             self._take_covered_entry(group, tail)
+            tail.beyond = None
 
     def _note_last(self, group: int, tail: GroupTail, index: int, term: int) -> None:
         if index <= tail.last_index:
@@ -193,6 +194,8 @@ def _take_entry(tail: GroupTail, entry: Entry) -> None:
         _put(tail.kept, place, entry)
     if not _put(tail.tail, place, entry):
         tail.lost_log = f"entries before index {entry.index} are missing"
+        if tail.beyond is None or entry.index > tail.beyond.index:
+            tail.beyond = entry
 
 
 def _put(entries: list[Entry], place: int, entry: Entry) -> bool:
