@@ -51,8 +51,6 @@ class WalSpace:
         for name in self._files.names(self._folder):
             if name.startswith(SPARE_PREFIX):
                 self._files.remove(self._path(name))
-        # Before a name is used again: a file of the log must never turn out to be an old spare.
-        self._files.sync_folder(self._folder)
 
     def prepare_next(self) -> None:
         """Have the next file ready. Raises WalFull when there is no room."""
