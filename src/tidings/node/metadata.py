@@ -33,7 +33,7 @@ _SEND_AGAIN_MS = 1_000  # a proposal on its way to a leader that vanished; long 
 _PROPOSAL = struct.Struct("<QQ")
 _DAMAGED = Outcome(
     code=ErrorCode.KAFKA_STORAGE_ERROR,
-    message="the only copy of the cluster's metadata is damaged: it can be read until somebody decides",
+    message="the only copy of the metadata is damaged: `tidings log salvage` says what is left of it",
 )
 
 

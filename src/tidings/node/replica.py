@@ -35,6 +35,8 @@ from tidings.raft.errors import LogFull, NotLeader
 from tidings.raft.group import Group
 
 _OFFSET = struct.Struct("<q")
+# What a producer is told, and through it whoever can do something about it.
+SEALED = "the only replica is damaged: it is read-only until `tidings log salvage` is run on its folder"
 
 
 class ReplicaOwner(Protocol):
@@ -341,7 +343,7 @@ class Replica:
 
     def _refuse_if_sealed(self) -> None:
         if self._is_sealed:
-            raise ports.StorageDamaged("the only replica is damaged: it can be read until somebody decides")
+            raise ports.StorageDamaged(SEALED)
 
     def _propose(self, kind: EntryKind, payload: bytes, record_count: int, now_ms: int) -> Entry:
         try:
