@@ -195,6 +195,7 @@ def test_a_missing_log_is_damage_of_every_group_with_a_past() -> None:
 
     assert found.groups[1].damaged is not None
     assert found.groups[1].vote_lost
+    assert found.groups[1].doubtful
     assert found.groups[2].damaged is None
 
 

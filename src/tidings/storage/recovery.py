@@ -143,14 +143,16 @@ def _judge(
 ) -> RecoveredGroup:
     problem = damaged or tail.problem()
     is_alone = problem is not None and never_had_others(checkpoint, tail.longest())
+    vote_lost = tail.lost_vote is not None or Mark.VOTE_LOST in tail.marks
     return RecoveredGroup(
         group=group,
         checkpoint=checkpoint,
         hard=tail.hard,
         tail=tail.longest() if is_alone else tail.tail,
         damaged=problem,
-        vote_lost=tail.lost_vote is not None or Mark.VOTE_LOST in tail.marks,
-        doubtful=is_torn or Mark.DOUBTFUL in tail.marks,
+        vote_lost=vote_lost,
+        # A vote that is not remembered is in doubt like one that a torn tail may have held.
+        doubtful=is_torn or vote_lost or Mark.DOUBTFUL in tail.marks,
     )
 
 
