@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
 from typing import Any, Protocol
 
 from tidings.broker.cluster import METADATA_GROUP, PartitionRow
@@ -36,6 +37,7 @@ from tidings.node.replica import Replica
 from tidings.raft.entries import HardState, StartState
 from tidings.raft.group import Group
 from tidings.raft.host import RaftHost
+from tidings.raft.log import GroupLog
 
 # Committed entries are handed to the storage thread at every tick, and before it when so many have gathered.
 _UNWRITTEN_BYTES_MAX = 1024 * 1024
@@ -63,6 +65,16 @@ class ReplicasOwner(Protocol):
     def tell_stopping(self) -> None: ...
 
 
+@dataclass(frozen=True, slots=True)
+class _Recent:
+    """Entries of a group's log as it is, or was before it was replaced."""
+
+    group: Group
+    log: GroupLog
+    up_to_index: int
+    size_bytes: int
+
+
 class Replicas:
     """All replicas by group."""
 
@@ -72,8 +84,8 @@ class Replicas:
         self._recovered = dict(recovered)  # until the metadata names them
         self._unwritten: dict[int, Replica] = {}
         self._unwritten_bytes = 0
-        # What segments hold and memory too, oldest first: (group, index, bytes).
-        self._recent: deque[tuple[Replica, int, int]] = deque()
+        # What segments hold and memory too, oldest first.
+        self._recent: deque[_Recent] = deque()
         self._recent_bytes = 0
         self._is_stopping = False
         self._policies = Policies(owner, self)
@@ -141,7 +153,7 @@ class Replicas:
         if replica is not None:
             self._owner.broker.close_partition(group, now_ms)
             self._owner.host.remove(group)
-            self._forget_entries(replica)
+            self._unwritten.pop(group, None)
         self._owner.host.forget_group(group)
         if replica is not None or group in self._recovered:
             self._remove(group)
@@ -169,7 +181,7 @@ class Replicas:
         replica = self.by_group.get(group)
         if replica is None:
             return None
-        self._forget_entries(replica)
+        self._unwritten.pop(group, None)
         return replica.installed(start)
 
     def awaits(self, job: ResetLog) -> bool:
@@ -191,7 +203,7 @@ class Replicas:
         hard = HardState(term=old.term, vote=old.vote)
         start = StartState(index=0, term=0, offset=0, membership=old.membership)
         self._owner.host.remove(group)
-        self._forget_entries(replica)
+        self._unwritten.pop(group, None)
         begin = RecoveredGroup(group=group, start=start, first=start, hard=hard, is_damaged=True)
         damaged = begin.add_to(self._owner.host, now_ms)
         # The old term and vote may have been on their way to the disk: nothing rests on them before they are
@@ -266,19 +278,15 @@ class Replicas:
 
     def _keep_recent(self, replica: Replica, job: WriteEntries) -> None:
         """What was written stays in memory for readers at the end of the log, within the broker's budget."""
-        size = sum(len(entry.payload) for entry in job.entries)
-        self._recent.append((replica, job.entries[-1].index, size))
-        self._recent_bytes += size
+        size_bytes = sum(len(entry.payload) for entry in job.entries)
+        group = replica.group
+        self._recent.append(_Recent(group, group.log, job.entries[-1].index, size_bytes))
+        self._recent_bytes += size_bytes
         while self._recent and self._recent_bytes > self._owner.config.recent_bytes_max:
-            oldest, index, size = self._recent.popleft()
-            self._recent_bytes -= size
-            oldest.group.release(index)
-
-    def _forget_entries(self, replica: Replica) -> None:
-        """The replica is gone, or has another log."""
-        self._unwritten.pop(replica.group.group, None)
-        self._recent = deque(recent for recent in self._recent if recent[0] is not replica)
-        self._recent_bytes = sum(size for _, _, size in self._recent)
+            oldest = self._recent.popleft()
+            self._recent_bytes -= oldest.size_bytes
+            if oldest.group.log is oldest.log:
+                oldest.group.release(oldest.up_to_index)
 
     # -- what a replica asks
 
