@@ -14,7 +14,6 @@ from tidings.broker.outcome import Outcome
 from tidings.node.messages import Propose, Refused, decode
 from tidings.protocol.errors import ErrorCode
 
-
 STRANGER = 999  # a member that no group knows
 
 
