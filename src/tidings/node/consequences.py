@@ -178,7 +178,7 @@ class Consequences:
 
 
 def _taken(outbox: Any, name: str) -> list[Any]:  # any: one of the outbox's lists
-    taken: list[Any] = getattr(outbox, name)
+    taken: list[Any] = getattr(outbox, name)  # as above
     if taken:
         setattr(outbox, name, [])
     return taken

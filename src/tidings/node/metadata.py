@@ -62,7 +62,7 @@ class Metadata:
     """The metadata group's owner. Fills the broker room's port Controller."""
 
     def __init__(
-        self, *, owner: MetadataOwner, group: Group, config: Config, random: Random, is_read_only: bool
+        self, *, owner: MetadataOwner, group: Group, config: Config, randomness: Random, is_read_only: bool
     ) -> None:
         self.group = group
         self.applied_index = 0
@@ -73,7 +73,7 @@ class Metadata:
         self._proposals: dict[bytes, _Proposal] = {}
         # Ids must differ from those of this broker's earlier lives, whose proposals may still stand in the
         # log.
-        self._next_proposal = random.getrandbits(63)
+        self._next_proposal = randomness.getrandbits(63)
 
     def start(self, broker: Broker, start: StartState) -> None:
         """Begin with what was recovered, or nothing."""

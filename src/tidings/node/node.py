@@ -91,7 +91,7 @@ class Node:
             owner=self,
             group=begin.add_to(self.host, now_ms),
             config=config,
-            random=random,
+            randomness=random,
             is_read_only=begin.is_read_only,
         )
         if begin.is_read_only:
