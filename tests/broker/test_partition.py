@@ -10,7 +10,7 @@ import pytest
 from tests.fakes.timers import START_MS
 from tests.fakes.world import World, make_batch
 from tidings.broker.partition import Partition
-from tidings.broker.ports import LogFull
+from tidings.broker.ports import LogFull, NotLeader, StorageFull
 from tidings.broker.producers import SequenceRefused
 from tidings.protocol.errors import ErrorCode
 from tidings.protocol.record_codec import decode_records
@@ -111,6 +111,59 @@ def test_a_refused_batch_leaves_the_producer_where_it_was(world: World, partitio
     placed = partition.append(batch, world.now_ms)
 
     assert (placed.base_offset, placed.end_offset) == (0, 1)
+
+
+@pytest.mark.parametrize("first_sequence", [0, 1], ids=["unknown producer", "known producer"])
+def test_what_follows_a_refused_batch_is_refused_like_it_until_that_is_taken(
+    world: World, partition: Partition, first_sequence: int
+) -> None:
+    log = world.logs[partition.group]
+    batches = [checked(make_batch(b"a", producer_id=7, epoch=0, sequence=number)) for number in range(4)]
+    for batch in batches[:first_sequence]:
+        partition.append(batch, world.now_ms)
+    log.refusal = StorageFull("full")
+    with pytest.raises(StorageFull):
+        partition.append(batches[first_sequence], world.now_ms)
+    log.refusal = None
+
+    with pytest.raises(StorageFull):
+        partition.append(batches[first_sequence + 1], world.now_ms)
+
+    placed = [partition.append(batch, world.now_ms).base_offset for batch in batches[first_sequence:]]
+    assert placed == list(range(first_sequence, 4))
+
+
+def test_a_follower_takes_nothing_and_remembers_whom_it_refused(world: World, partition: Partition) -> None:
+    log = world.logs[partition.group]
+    first, second = (
+        checked(make_batch(b"a", producer_id=7, epoch=0, sequence=number)) for number in range(2)
+    )
+    log.is_leader = False
+    with pytest.raises(NotLeader):
+        partition.append(first, world.now_ms)
+    log.is_leader = True
+
+    with pytest.raises(NotLeader):
+        partition.append(second, world.now_ms)
+
+    assert log.end_offset == 0
+
+
+def test_behind_a_batch_whose_fate_is_open_comes_no_gap(world: World, partition: Partition) -> None:
+    log = world.logs[partition.group]
+    batches = [checked(make_batch(b"a", producer_id=7, epoch=0, sequence=number)) for number in range(3)]
+    partition.append(batches[0], world.now_ms)
+    world.commit(partition.group)
+    partition.append(batches[1], world.now_ms)
+    partition.lost_leadership(world.now_ms)
+    log.truncate(1)
+    partition.became_leader([], world.now_ms)
+
+    with pytest.raises(NotLeader):
+        partition.append(batches[2], world.now_ms)
+
+    assert partition.append(batches[1], world.now_ms).base_offset == 1
+    assert partition.append(batches[2], world.now_ms).base_offset == 2
 
 
 def test_a_repeated_batch_is_not_appended_again(world: World, partition: Partition) -> None:

@@ -51,6 +51,11 @@ class FakeReplicaLog:
             batch for batch in self.batches if start <= read_header(batch).base_offset < self.high_watermark
         ]
 
+    def truncate(self, offset: int) -> None:
+        """Another leader has other batches from the offset on."""
+        self.batches = [batch for batch in self.batches if read_header(batch).base_offset < offset]
+        self.end_offset = offset
+
     # ReplicaLog
 
     def append(self, batch: bytes, record_count: int, now_ms: int) -> int:

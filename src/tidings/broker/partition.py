@@ -16,14 +16,16 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Protocol
 
-from tidings.broker.ports import NO_EPOCH, ReplicaLog, TimerHandle, Timers
-from tidings.broker.producers import ProducerTable
+from tidings.broker.ports import NO_EPOCH, AppendRefused, NotLeader, ReplicaLog, TimerHandle, Timers
+from tidings.broker.producers import ProducerTable, SequenceRefused
 from tidings.broker.producers_codec import decode_producers, encode_producers
+from tidings.broker.refusals import Refusals
 from tidings.broker.waiters import NEVER_MS, Waiter, WaiterQueue
 from tidings.config.topics import TopicSettings
 from tidings.protocol.errors import ErrorCode
 from tidings.protocol.records import (
     NO_TIMESTAMP,
+    BatchHeader,
     CheckedBatch,
     check_timestamps,
     read_header,
@@ -63,6 +65,7 @@ class Partition:
         "_durable_waiters",
         "_expiry_check_ms",
         "_readers",
+        "_refusals",
         "_seen",
         "_start_waiters",
         "_timers",
@@ -97,6 +100,7 @@ class Partition:
         self.producers = ProducerTable(expiration_ms=producer_expiration_ms)
         self.is_open = True
         self._timers = timers
+        self._refusals = Refusals()
         self._commit_waiters = WaiterQueue()
         self._durable_waiters = WaiterQueue()
         self._start_waiters = WaiterQueue()
@@ -109,31 +113,26 @@ class Partition:
     # For handlers
 
     def append(self, batch: CheckedBatch, now_ms: int) -> Placed:
-        """Leader: the batch's place in the log, or that of the one it repeats. Raises SequenceRefused,
-        BatchError and AppendRefused; then nothing was appended."""
+        """The batch's place in the log, or that of the one it repeats. Raises SequenceRefused, BatchError and
+        AppendRefused; then nothing was appended."""
         header = batch.header
-        settings = self.settings
-        log = self.log
-        is_idempotent = header.producer_id >= 0
-        if is_idempotent:
-            known = self.producers.check(header)
-            if known is not None:
-                time_ms = known.timestamp if settings.is_log_append_time else NO_TIMESTAMP
-                return Placed(known.base_offset, known.last_offset + 1, time_ms)
-        base_offset = log.end_offset
-        if settings.is_log_append_time:
-            stamped = stamp_append_time(batch.view, base_offset, log.leader_epoch, now_ms)
-            timestamp, time_ms = now_ms, now_ms
-        else:
-            check_timestamps(
-                header, now_ms, settings.timestamp_before_max_ms, settings.timestamp_after_max_ms
+        if header.producer_id < 0:
+            return self._append(batch, now_ms)
+        try:
+            self._refuse_first_behind_refused(header, now_ms)
+            placed = self._append(batch, now_ms)
+        except AppendRefused as refused:
+            self._refusals.note(
+                header.producer_id, header.producer_epoch, header.base_sequence, type(refused), now_ms
             )
-            stamped = stamp(batch.view, base_offset, log.leader_epoch)
-            timestamp, time_ms = header.max_timestamp, NO_TIMESTAMP
-        end_offset = log.append(stamped, header.record_count, now_ms)
-        if is_idempotent:
-            self.producers.appended(header, end_offset - 1, timestamp)
-        return Placed(base_offset, end_offset, time_ms)
+            raise
+        except SequenceRefused as refused:
+            reason = self._refusals.reason_for(header, now_ms)
+            if reason is None or refused.code is not ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER:
+                raise
+            raise reason from refused
+        self._refusals.taken(header.producer_id)
+        return placed
 
     def await_commit(self, waiter: Waiter) -> None:
         """Settle once the high watermark has reached the waiter's offset."""
@@ -177,6 +176,8 @@ class Partition:
         self._wake_readers(now_ms)
 
     def lost_leadership(self, now_ms: int) -> None:
+        for producer_id, batch in self.producers.first_appended():
+            self._refusals.note(producer_id, batch.epoch, batch.base_sequence, NotLeader, now_ms)
         self.producers.forget_appended()
         self._fail_waiters(ErrorCode.NOT_LEADER_OR_FOLLOWER)
         self._wake_readers(now_ms)
@@ -221,6 +222,41 @@ class Partition:
         self.producers = decode_producers(state, expiration_ms=self.producers.expiration_ms)
 
     # Parts
+
+    def _refuse_first_behind_refused(self, header: BatchHeader, now_ms: int) -> None:
+        """Of a producer that is not known any sequence is taken, but not that of its second batch before its
+        first."""
+        if self._refusals and not self.producers.knows(header.producer_id):
+            reason = self._refusals.reason_for(header, now_ms)
+            if reason is not None:
+                raise reason
+
+    def _append(self, batch: CheckedBatch, now_ms: int) -> Placed:
+        header = batch.header
+        settings = self.settings
+        log = self.log
+        if not log.is_leader:
+            raise NotLeader
+        is_idempotent = header.producer_id >= 0
+        if is_idempotent:
+            known = self.producers.check(header)
+            if known is not None:
+                time_ms = known.timestamp if settings.is_log_append_time else NO_TIMESTAMP
+                return Placed(known.base_offset, known.last_offset + 1, time_ms)
+        base_offset = log.end_offset
+        if settings.is_log_append_time:
+            stamped = stamp_append_time(batch.view, base_offset, log.leader_epoch, now_ms)
+            timestamp, time_ms = now_ms, now_ms
+        else:
+            check_timestamps(
+                header, now_ms, settings.timestamp_before_max_ms, settings.timestamp_after_max_ms
+            )
+            stamped = stamp(batch.view, base_offset, log.leader_epoch)
+            timestamp, time_ms = header.max_timestamp, NO_TIMESTAMP
+        end_offset = log.append(stamped, header.record_count, now_ms)
+        if is_idempotent:
+            self.producers.appended(header, end_offset - 1, timestamp)
+        return Placed(base_offset, end_offset, time_ms)
 
     def _fail_waiters(self, code: ErrorCode) -> None:
         self._commit_waiters.fail(code)

@@ -74,6 +74,10 @@ class ProducerTable:
     def __len__(self) -> int:
         return len(self._committed)
 
+    def knows(self, producer_id: int) -> bool:
+        """Whether anything of the producer is remembered; else its next sequence may be any."""
+        return producer_id in self._committed or producer_id in self._appended
+
     def producers(self) -> Iterator[tuple[int, Producer]]:
         """The committed ones, in the order in which they wrote last."""
         return iter(self._committed.items())
@@ -125,6 +129,10 @@ class ProducerTable:
         self._committed[producer_id] = known
         if len(self._committed) > PRODUCERS_MAX:
             del self._committed[next(iter(self._committed))]
+
+    def first_appended(self) -> Iterator[tuple[int, WrittenBatch]]:
+        """Of each producer the oldest batch that is appended and not committed."""
+        return ((producer_id, batches[0]) for producer_id, batches in self._appended.items())
 
     def forget_appended(self) -> None:
         """What is not committed may be replaced now: leadership was lost, or is about to be taken anew."""

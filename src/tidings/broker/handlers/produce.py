@@ -94,8 +94,6 @@ class _Produce:
             partition = self._site.partitions.by_id.get((topic.topic_id, index))
         if partition is None:
             return self._refuse_missing(topic, index)
-        if not partition.log.is_leader:
-            return self._refuse_leader(partition.group, index)
         if self._seen is not None:
             if partition in self._seen:
                 return _answer_of_error(
