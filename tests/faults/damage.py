@@ -107,6 +107,9 @@ PARTITIONS_FILES: Final[tuple[Callable[[Files], None], ...]] = (
 )
 
 
+ALL: Final = (*PARTITIONS_FILES, log_with_a_flipped_bit_in_the_middle, last_flush_with_a_flipped_bit)
+
+
 def _newest_log(data: Path) -> tuple[Path, list[int]]:
     """The write-ahead log's newest file, and where its flushes begin. A file that is used again holds older
     ones behind the last."""
