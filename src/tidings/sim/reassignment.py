@@ -71,11 +71,12 @@ class Reassignment:
             return
         replica = leader.replicas[group].group
         step = _next_step(replica, self._goals[group])
-        named = replica.membership if step is None else step
-        all_listen = all([self._can_listen(member, group, named) for member in named.learners])
-        if step is None or not all_listen:
+        if step is None:
             return
-        leader.do(self._propose, (leader, group, step))
+        now = replica.membership
+        newcomers = [m for m in step.learners if m not in now.learners and m not in now.voters]
+        if all(self._can_listen(member, group, step) for member in newcomers):
+            leader.do(self._propose, (leader, group, step))
 
     def _propose(self, asked: tuple[Machine, int, Membership]) -> None:
         leader, group, step = asked
@@ -96,10 +97,9 @@ class Reassignment:
         )
 
     def _can_listen(self, newcomer: int, group: int, step: Membership) -> bool:
-        """Have a replica on the newcomer. It votes for nobody before it was filled: it may have voted here
-        before."""
+        """Have a replica on the newcomer, if that is possible."""
         machine = self._world.machines[newcomer]
-        if not machine.is_serving:
+        if not machine.is_serving or (group not in machine.replicas and machine.had_replica(group)):
             return False
         if group not in machine.replicas:
             machine.add_listener(group, step)
@@ -146,5 +146,6 @@ def _next_step(replica: Group, goal: tuple[int, ...]) -> Membership | None:
 
 
 def _has_caught_up(replica: Group, member: int) -> bool:
+    """What it acknowledges must count: a voter in doubt would only be in the way of a majority."""
     progress = replica.progress_of().get(member)
-    return progress is not None and progress.match_index + _CAUGHT_UP_ENTRIES >= replica.commit_index
+    return progress is not None and progress.counted_index + _CAUGHT_UP_ENTRIES >= replica.commit_index
