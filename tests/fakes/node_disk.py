@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from tests.fakes.node_log import NO_CHECKPOINT, CheckpointedAt, FakeLog
+from tests.fakes.node_log import NO_CHECKPOINT, CheckpointedAt, FakeLog, ReadTail
 from tidings.broker.cluster import METADATA_GROUP
 from tidings.node.jobs import (
     BeginGroup,
@@ -122,13 +122,14 @@ class FakeDisk:
     def start(self, *, is_torn: bool = False) -> dict[int, RecoveredGroup]:
         """A process starts after a crash. `is_torn`: the last flush was cut off."""
         self._begun.clear()
-        self.log.begin_life()
         for files in self.groups.values():
             files.cut_back()
         groups = sorted({*self.groups, *self.log.groups()})
         if is_torn:
             self.doubt_marks.update(groups)
-        return {group: self._recover(group) for group in groups}
+        tails = {group: self.log.read(group, self._stands_at(group)) for group in groups}
+        self.log.begin_life({group: tail.last for group, tail in tails.items()})
+        return {group: self._recover(group, tail) for group, tail in tails.items()}
 
     def oldest_files(self) -> dict[int, int]:
         """group -> the oldest file with entries that its checkpoint does not hold."""
@@ -193,10 +194,9 @@ class FakeDisk:
         files = self.groups.get(group)
         return files.stands_at() if files is not None else NO_CHECKPOINT
 
-    def _recover(self, group: int) -> RecoveredGroup:
+    def _recover(self, group: int, read: ReadTail) -> RecoveredGroup:
         """As runtime/data.py makes it."""
         files = self.groups.get(group)
-        read = self.log.read(group, self._stands_at(group))
         is_damaged = group in self.damage_marks or read.problem is not None
         if is_damaged:
             self.damage_marks.add(group)

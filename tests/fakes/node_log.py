@@ -7,6 +7,7 @@ checkpoint answers it, and a log that ends before its newest entry is damaged.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from tidings.raft.entries import Entry, EntryKind, HardState
@@ -49,6 +50,7 @@ class ReadTail:
     """What the log says of one group behind its checkpoint. `problem` says why the group is damaged."""
 
     entries: list[Entry]
+    last: tuple[int, int]  # index and term of the newest entry; of the newest ever, where there is a problem
     problem: str | None
     oldest_file: int | None  # the first file with an entry that the checkpoint does not hold
 
@@ -77,9 +79,11 @@ class FakeLog:
         """The groups that a start would find, or does not know any more once the next flush is durable."""
         return {*self.hard_states, *self._last} - self._forgotten
 
-    def begin_life(self) -> None:
-        """A process starts: it writes into a file of its own. What it had not written is gone."""
+    def begin_life(self, last: Mapping[int, tuple[int, int]]) -> None:
+        """A process starts, with groups that end where it has found: it writes into a file of its own. What
+        was not written is gone."""
         self._forgotten.clear()
+        self._last = dict(last)
         self._begin_file(begins_life=True)
 
     def write(self, flush: Flush) -> FakePlace:
@@ -133,9 +137,12 @@ class FakeLog:
                         continue
                     hole = hole if place else None
                     tail[place:] = [entry]
+        end = (tail[-1].index, tail[-1].term) if tail else (checkpoint.index, checkpoint.term)
+        problem = hole or _problem(end, last)
         return ReadTail(
             entries=tail,
-            problem=hole or _problem(checkpoint, tail, last),
+            last=last if problem else end,
+            problem=problem,
             oldest_file=min(oldest_by_index.values(), default=None),
         )
 
@@ -152,8 +159,7 @@ class FakeLog:
         self._last.pop(group, None)
 
 
-def _problem(checkpoint: CheckpointedAt, tail: list[Entry], last: tuple[int, int]) -> str | None:
-    end = (tail[-1].index, tail[-1].term) if tail else (checkpoint.index, checkpoint.term)
+def _problem(end: tuple[int, int], last: tuple[int, int]) -> str | None:
     if end[0] < last[0] or (end[0] == last[0] and end[1] != last[1]):
         return f"the log ends at {end}, but had reached {last}"
     return None

@@ -355,7 +355,7 @@ def test_a_broker_alone_that_can_read_nothing_of_its_metadata_does_not_begin_ane
     world.crash(1)
     disk = world[1].disk
     del disk.groups[0]
-    disk.log.begin_life()
+    disk.log.begin_life({0: (9, 1)})
     disk.log.cut(disk.log.newest_file)
 
     world.start(1)

@@ -14,9 +14,12 @@ from tidings.node.messages import (
     Ping,
     Pong,
     Propose,
+    Refused,
     Settled,
+    Stopping,
     decode,
 )
+from tidings.protocol.errors import ErrorCode
 
 U64 = st.integers(0, 2**64 - 1)
 MESSAGES: list[PeerMessage] = [
@@ -26,6 +29,9 @@ MESSAGES: list[PeerMessage] = [
     Settled(7),
     Ping(8),
     Pong(9),
+    Refused(b"p" * 16, ErrorCode.UNKNOWN_TOPIC_ID, "there is no such topic"),
+    Refused(b"p" * 16, ErrorCode.NONE, ""),
+    Stopping(),
 ]
 
 
