@@ -63,6 +63,20 @@ def test_a_crash_leaves_the_old_or_the_new_one() -> None:
     assert seen == {"", "c-1"}
 
 
+def test_what_was_read_after_a_kill_is_not_lost_with_the_power() -> None:
+    for step in range(12):
+        files = FakeFiles()
+        write_identity(files, "data", BLANK)
+        files.crash_at_step = files.steps + step
+        with suppress(PowerLost):
+            write_identity(files, "data", FORMED)
+        killed = files.after_crash(Random(step), Keep.EVERYTHING)
+
+        found = read_identity(killed, "data")
+
+        assert read_identity(killed.after_crash(Random(step), Keep.NOTHING), "data") == found
+
+
 def test_rotten_bytes_are_refused() -> None:
     files = FakeFiles()
     write_identity(files, "data", FORMED)

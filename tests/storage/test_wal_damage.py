@@ -14,6 +14,7 @@ from tests.storage.broker_disk import (
     SALT,
     WAL,
     BrokerDisk,
+    Written,
     indexes,
     membership_entry,
     records,
@@ -197,6 +198,20 @@ def test_a_missing_log_is_damage_of_every_group_with_a_past() -> None:
     assert found.groups[1].vote_lost
     assert found.groups[1].doubtful
     assert found.groups[2].damaged is None
+
+
+def test_a_log_that_ends_before_a_flush_on_which_a_checkpoint_rests_is_damaged() -> None:
+    disk = BrokerDisk()
+    store = disk.create(1)
+    position = disk.write(start_mark(9, term=1), hard=VOTE)
+    store.reset(start_at(9), "t", wal_sequence=position.sequence)
+    files = disk.fake.copy()
+    files.overwrite(FIRST, files.content(FIRST)[:64])
+
+    again = BrokerDisk(files)
+
+    assert "ends before flush 2" in str(again.recovered.damage)
+    assert again.wal.write(Written()).sequence > position.sequence
 
 
 def test_damage_in_an_older_file_spares_groups_that_are_checkpointed_beyond_it() -> None:

@@ -101,10 +101,9 @@ def _recover(files: Files, folder: str, salt: bytes) -> Recovered:
         groups[group] = _judge(
             group, checkpoints.get(group), tail, damaged.get(group), is_torn=bool(summary.torn)
         )
-    sequences = [checkpoint.reset_sequence for checkpoint in checkpoints.values()]
     return Recovered(
         groups=groups,
-        wal=_wal_start(summary, tails.files, groups, tails.groups, max(sequences, default=0)),
+        wal=_wal_start(summary, tails.files, groups, tails.groups),
         torn=summary.torn,
         damage=summary.damage,
     )
@@ -169,15 +168,13 @@ def _wal_start(
     older: list[HeldFile],
     groups: dict[int, RecoveredGroup],
     tails: dict[int, GroupTail],
-    reset_sequence: int,
 ) -> WalStart:
     """What the writer goes on with: the verdict on every group stands in the first flush it writes."""
-    is_new_chain = summary.damage is not None
     return WalStart(
         file_number=summary.next_file_number,
-        sequence=max(summary.next_sequence, reset_sequence + 1) if is_new_chain else summary.next_sequence,
+        sequence=summary.next_sequence,
         previous_crc=summary.previous_crc,
-        is_new_chain=is_new_chain,
+        is_new_chain=summary.damage is not None,
         older=older,
         hard_states={group: tail.hard for group, tail in tails.items()},
         marks={group: _marks(recovered) for group, recovered in groups.items()},

@@ -98,11 +98,14 @@ class WalReader:
                 file.close()
         if self._sealed_by:
             self._note_damage(f"the file after {self._sealed_by} is missing")
+        durable = self._tails.durable_sequence
+        if self._sequence <= durable and durable:
+            self._note_damage(f"the log ends before flush {durable}, which was durable")
         if self._damage is not None:
             self._seal_position = 0
         return WalSummary(
             next_file_number=int(names[-1][: -len(WAL_SUFFIX)]) + 1 if names else 1,
-            next_sequence=max(self._sequence, self._highest_sequence + 1, 1),
+            next_sequence=max(self._sequence, self._highest_sequence + 1, durable + 1),
             previous_crc=self._previous_crc,
             damage=self._damage,
             torn=self._torn,

@@ -88,8 +88,10 @@ class WalTails:
         self.resting: set[int] = set()  # groups whose checkpoint makes entries in these files needless
         self._file = HeldFile(number=0, file_bytes=0, last_index={})
         self._lost: str | None = None
+        self.durable_sequence = 0  # of a flush that was durable before a checkpoint was made
         for group, checkpoint in checkpoints.items():
             self.groups[group] = _unheard_of(checkpoint)
+            self.durable_sequence = max(self.durable_sequence, checkpoint.reset_sequence)
 
     def begin_file(self, file: HeldFile, *, is_opened: bool) -> None:
         self._file = file
