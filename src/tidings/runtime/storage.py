@@ -70,11 +70,11 @@ class StorageThreads:
         self._read_thread = DiskThread(loop, f"{name}-reads")
 
     def write(self, flush: Flush, then: Callable[[WalPosition | None, Exception | None], None]) -> None:
-        """Make a flush durable: here if that is quick and nothing else is under way in the log, else in the
-        thread."""
+        """Make a flush durable: here if that is quick, nothing else is under way in the log and no file of it
+        has to be made first, else in the thread."""
         if not is_small(flush):
             self._in_wal_thread(self._write, flush, then=then)
-        elif self._wal_calls == 0 and self._pace.is_quick:
+        elif self._wal_calls == 0 and self._pace.is_quick and self._wal.space_ready:
             outcome = self._write_here(flush)
             self._loop.call_soon(then, *outcome)
         else:
