@@ -116,6 +116,8 @@ def examine(
     tails = WalTails(
         {group: _stands_at(scan, recovered.groups[group].checkpoint) for group, scan in scans.items()}
     )
+    checkpoints = [group.checkpoint for group in recovered.groups.values() if group.checkpoint is not None]
+    tails.durable_sequence = max((one.reset_sequence for one in checkpoints), default=0)
     WalReader(files, f"{folder}/{WAL_FOLDER}", salt=salt, tails=tails).read()
     return [
         _examined(recovered, group, scan, tails.groups[group], is_alone=group in alone)
