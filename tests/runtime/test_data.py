@@ -2,20 +2,18 @@
 
 from __future__ import annotations
 
-import json
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
+from tests.runtime.identities import make_newer
 from tidings.config.options import Config
 from tidings.node.formation import Founding
 from tidings.raft.entries import Entry, EntryKind, HardState
 from tidings.raft.outbox import Flush
 from tidings.runtime.data import DataFolder
 from tidings.storage.errors import FolderLocked, FormatTooNew, NotAFolderOfOurs
-from tidings.storage.files import OsFiles
-from tidings.storage.identity import IDENTITY_NAME, write_identity
+from tidings.storage.identity import IDENTITY_NAME
 
 FOUNDING = Founding(cluster_id="a-cluster", members={1: 11, 2: 22})
 
@@ -96,16 +94,15 @@ def test_an_identity_that_was_changed_is_refused(tmp_path: Path) -> None:
         take(tmp_path, broker_id=7)
 
 
-def test_a_folder_of_a_newer_version_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    data = take(tmp_path)
-    data.release()
-    monkeypatch.setattr("tidings.storage.identity.FORMAT_VERSION", 99)
-    write_identity(OsFiles(), str(tmp_path), replace(data.identity, cluster_id="c"))
-    monkeypatch.undo()
+def test_a_folder_of_a_newer_version_is_refused_and_left_as_it_is(tmp_path: Path) -> None:
+    take(tmp_path).release()
+    make_newer(tmp_path, format_version=99)
+    before = (tmp_path / IDENTITY_NAME).read_bytes()
 
-    with pytest.raises(FormatTooNew, match="99"):
-        take(tmp_path)
-    assert json.loads((tmp_path / IDENTITY_NAME).read_bytes().splitlines()[0])["format_version"] == 99
+    for _ in range(2):
+        with pytest.raises(FormatTooNew, match="99"):
+            take(tmp_path)
+    assert (tmp_path / IDENTITY_NAME).read_bytes() == before
 
 
 # What it holds

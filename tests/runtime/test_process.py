@@ -16,14 +16,13 @@ from pathlib import Path
 
 import pytest
 
+from tests.runtime.identities import make_newer
 from tidings.config.exits import Exit
 from tidings.config.options import Config
 from tidings.runtime import process
 from tidings.runtime.data import DataFolder
 from tidings.runtime.process import run_broker, secret_of
 from tidings.runtime.secret import SECRET_BYTES, SecretError, make_secret
-from tidings.storage.files import OsFiles
-from tidings.storage.identity import write_identity
 
 SECONDS_MAX = 30.0
 
@@ -94,14 +93,9 @@ def test_a_port_in_use_is_told(tmp_path: Path, capsys: pytest.CaptureFixture[str
     assert "cannot listen" in last_event(capsys.readouterr().err)["reason"]
 
 
-def test_a_folder_of_a_newer_version_is_refused(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    data = DataFolder.take(config(tmp_path))
-    data.release()
-    monkeypatch.setattr("tidings.storage.identity.FORMAT_VERSION", 99)
-    write_identity(OsFiles(), str(tmp_path), data.identity)
-    monkeypatch.undo()
+def test_a_folder_of_a_newer_version_is_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    DataFolder.take(config(tmp_path)).release()
+    make_newer(tmp_path, format_version=99)
 
     code = run_broker(config(tmp_path), ready_fd=None, parent_fd=None)
 
@@ -213,6 +207,13 @@ def test_a_parent_that_does_not_listen_any_more_is_no_failure(tmp_path: Path) ->
     assert code == Exit.OK
     timer.join()
     os.close(parent_read)
+
+
+def test_a_mistake_that_surfaces_while_it_serves_ends_it_and_does_not_hang(tmp_path: Path) -> None:
+    with pytest.raises(ValueError, match=r"(?i)negative file descriptor"):
+        run_broker(config(tmp_path), ready_fd=-1, parent_fd=None)
+
+    DataFolder.take(config(tmp_path)).release()
 
 
 def test_a_signal_ends_it_with_success(tmp_path: Path) -> None:

@@ -102,29 +102,36 @@ async def _serve(
     server = BrokerServer(config, data, secret, log)
     loop.set_exception_handler(lambda _, context: server.failed(context))
     ended = _end_of_signals(loop, parent_fd)
-    starting = loop.create_task(server.start())
     try:
-        await _first_of(starting, ended)
-        if starting.done():
-            starting.result()
-            gc.collect()
-            gc.freeze()
-            gc.set_threshold(*_GC_THRESHOLDS)
-            _tell_ready(server, ready_fd)
-            await _first_of(server.stopped, ended)
-        else:
-            starting.cancel()
-            await asyncio.gather(starting, return_exceptions=True)
-        if server.stopped.done():
-            raise server.stopped.result()
+        await _live(server, ended, ready_fd)
     except BrokerStopped as stopped:
         await server.kill()
         log.error("broker_stopped", reason=stopped.reason)
         return stopped.code
-    notify.notify(notify.STOPPING, os.environ)
-    await server.stop()
+    finally:
+        await server.kill()  # whatever surfaced: a loop on which a broker still works cannot be closed
     log.event("broker_stopped", reason="asked to")
     return Exit.OK
+
+
+async def _live(server: BrokerServer, ended: asyncio.Future[None], ready_fd: int | None) -> None:
+    """Returns when the broker has stopped because it was asked to."""
+    starting = asyncio.get_running_loop().create_task(server.start())
+    await _first_of(starting, ended)
+    if starting.done():
+        starting.result()
+        gc.collect()
+        gc.freeze()
+        gc.set_threshold(*_GC_THRESHOLDS)
+        _tell_ready(server, ready_fd)
+        await _first_of(server.stopped, ended)
+    else:
+        starting.cancel()
+        await asyncio.gather(starting, return_exceptions=True)
+    if server.stopped.done():
+        raise server.stopped.result()
+    notify.notify(notify.STOPPING, os.environ)
+    await server.stop()
 
 
 async def _first_of(*futures: asyncio.Future[Any]) -> None:  # any: they have different results
