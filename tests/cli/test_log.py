@@ -46,7 +46,7 @@ def log(tidings: Command, verb: str, folder: Path, *arguments: str) -> Ended:
     return tidings("log", verb, "--data", str(folder), *arguments)
 
 
-def said(ended: Ended) -> dict[str, Any]:
+def said(ended: Ended) -> dict[str, Any]:  # Any: what JSON holds
     found = json.loads(ended.out)
     assert isinstance(found, dict)
     return found

@@ -16,7 +16,7 @@ from tests.clients.librdkafka import Librdkafka, Setting, deliver
 from tests.clients.witness import Beginning
 from tests.faults import asking
 from tests.faults.cluster import Cluster, running_cluster, wait_until
-from tests.faults.damage import Files, flip
+from tests.faults.damage import Files, flip, log_with_a_flipped_bit_in_the_middle
 from tests.faults.replicas import damage_in
 from tests.faults.traffic import client_settings
 from tidings.broker.cluster import METADATA_GROUP
@@ -49,7 +49,9 @@ def read(cluster: Cluster, topic: str, count: int) -> list[int]:
     return [int(bytes(stored.message.value or b"").rstrip(b"\0")) for stored in found]
 
 
-def log_command(cluster: Cluster, broker_id: int, verb: str, *arguments: str) -> tuple[int, dict[str, Any]]:
+def log_command(
+    cluster: Cluster, broker_id: int, verb: str, *arguments: str
+) -> tuple[int, dict[str, Any]]:  # Any: what JSON holds
     """`tidings log ... --json` on a broker's folder: the exit code, and what it says."""
     folder = str(cluster.brokers[broker_id].data)
     command = [sys.executable, "-m", "tidings", "log", verb, "--data", folder, "--json", *arguments]
@@ -113,6 +115,36 @@ def is_damage_found(cluster: Cluster, base_offset: int) -> bool:
             if wire.fetch(connection, "events", offset).error == ErrorCode.KAFKA_STORAGE_ERROR:
                 return bool(cluster.brokers[1].events("replica_damaged"))
     return False
+
+
+def test_a_damaged_write_ahead_log_of_the_only_broker_is_salvaged_with_the_metadata(tmp_path: Path) -> None:
+    with running_cluster(tmp_path, brokers=1, settings=SETTINGS) as cluster:
+        cluster.create_topic("events", partitions=1)
+        cluster.wait_for_checkpoint(1, METADATA_GROUP)
+        write(cluster, "events", 0, 30)
+        data = cluster.brokers[1].data
+        wait_until(lambda: has_checkpoint(data, "events-0"), "a checkpoint")
+        cluster.kill(1)
+        log_with_a_flipped_bit_in_the_middle(Files.of(data, "events-0"))
+
+        _, said = log_command(cluster, 1, "salvage", "--yes")
+        cluster.start()
+        end = asking.list_end(cluster.brokers[1].kafka, "events").offset
+        write(cluster, "events", 1_000, 5)
+        cluster.create_topic("more", partitions=1)
+
+        groups = {group["log"]: group for group in said["groups"]}
+        assert groups.keys() == {"metadata", "events-0"}
+        assert groups["events-0"]["end"]["offset"] == end
+        assert groups["events-0"]["lost_records"] == 30 - end
+        assert read(cluster, "events", end + 5) == [*range(end), *range(1_000, 1_005)]
+
+
+def has_checkpoint(data: Path, title: str) -> bool:
+    try:
+        return Files.of(data, title).checkpoint.start.offset > 0
+    except AssertionError:
+        return False
 
 
 def test_a_survivor_of_three_goes_on_alone_and_the_lost_ones_are_replaced(tmp_path: Path) -> None:
