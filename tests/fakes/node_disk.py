@@ -141,7 +141,7 @@ class FakeDisk:
     def problems(self) -> dict[int, str]:
         """What a start that happens now would find damaged, beside what is known to be."""
         found: dict[int, str] = {}
-        for group in sorted({*self.groups, *self.log.groups()} - self.damage_marks):
+        for group in sorted(self.log.groups() - self.damage_marks):
             problem = self.log.read(group, self._stands_at(group)).problem
             if problem is not None:
                 found[group] = problem

@@ -64,6 +64,7 @@ class FakeLog:
         self._flushes_per_file = flushes_per_file
         self._last: dict[int, tuple[int, int]] = {}
         self._forgotten: set[int] = set()  # durable with the next flush
+        self._forgotten_later: set[int] = set()  # with the one after it
         self._files = [_LogFile(number=1, begins_life=True, last={})]
         self._next_sequence = 1
 
@@ -77,19 +78,20 @@ class FakeLog:
 
     def groups(self) -> set[int]:
         """The groups that a start would find, or does not know any more once the next flush is durable."""
-        return {*self.hard_states, *self._last} - self._forgotten
+        return {*self.hard_states, *self._last} - self._forgotten - self._forgotten_later
 
     def begin_life(self, last: Mapping[int, tuple[int, int]]) -> None:
         """A process starts, with groups that end where it has found: it writes into a file of its own. What
         was not written is gone."""
         self._forgotten.clear()
+        self._forgotten_later.clear()
         self._last = dict(last)
         self._begin_file(begins_life=True)
 
     def write(self, flush: Flush) -> FakePlace:
         for group in self._forgotten:
             self._scrub(group)
-        self._forgotten.clear()
+        self._forgotten, self._forgotten_later = self._forgotten_later, set()
         newest = self._files[-1]
         if len(newest.flushes) >= self._flushes_per_file:
             newest = self._begin_file(begins_life=False)
@@ -103,9 +105,9 @@ class FakeLog:
         while len(self._files) > 1 and self._files[0].number < below_file:
             del self._files[0]
 
-    def forget(self, group: int) -> None:
-        """Nothing of the group is needed any more, from the next flush on."""
-        self._forgotten.add(group)
+    def forget(self, group: int, *, is_writing: bool) -> None:
+        """Nothing of the group is needed any more; the next flush that is begun says so."""
+        (self._forgotten_later if is_writing else self._forgotten).add(group)
 
     def read(self, group: int, checkpoint: CheckpointedAt) -> ReadTail:
         """What a start that happens now reads of the group."""

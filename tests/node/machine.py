@@ -198,7 +198,7 @@ class Machine:
             self.disk.settle(group)
         for job in turn.storage_jobs:
             if isinstance(job, RemoveGroup):
-                self.disk.log.forget(job.group)
+                self.disk.log.forget(job.group, is_writing=self._flushing is not None)
             self._jobs.append(job)
         self._work()
         self._reads.extend(turn.reads)
