@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
@@ -71,7 +72,7 @@ def ls(data: Path, as_json: bool) -> None:
     with open_folder(data) as folder:
         rows = [_row(folder, group) for group in folder.groups(())]
         if as_json:
-            say_json({**_folder_json(folder), "groups": rows})
+            say_json({**_folder_json(folder), "groups": [asdict(row) for row in rows]})
         else:
             _print_list(folder, rows)
 
@@ -163,34 +164,62 @@ def _ask() -> None:
         raise Failure("nothing was changed")
 
 
-def _row(folder: LogFolder, group: int) -> dict[str, object]:
-    """What is shown of a group; the same for people and for programs."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Place:
+    """An end of a log: its last entry, and the offset behind it."""
+
+    index: int
+    term: int
+    offset: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LogRow:
+    """What `ls` shows of a group; programs get the same under the same names."""
+
+    group: int
+    log: str
+    voters: tuple[int | None, ...] | None  # broker ids; None: a disk that was replaced, or all are unknown
+    log_start: int
+    checkpoint: Place | None
+    end: Place
+    tail_entries: int
+    tail_bytes: int
+    segments: int
+    segment_bytes: int
+    term: int
+    damaged: str | None
+    doubtful: bool
+
+    @property
+    def state(self) -> str:
+        if self.damaged is not None:
+            return "damaged"
+        return "in doubt" if self.doubtful else "intact"
+
+
+def _row(folder: LogFolder, group: int) -> LogRow:
     recovered = folder.recovered.groups[group]
     checkpoint, start, tail = recovered.checkpoint, recovered.start, recovered.tail
     membership = folder.holdings.membership(group)
     segments = checkpoint.segments if checkpoint is not None else ()
-    last = tail[-1] if tail else start
-    return {
-        "group": group,
-        "log": folder.holdings.title(group),
-        "voters": [folder.holdings.broker_of(member) for member in membership.voters] if membership else None,
-        "log_start": max(start.log_start_offset, recovered.log_start.offset),
-        "checkpoint": {"index": start.index, "term": start.term, "offset": start.offset}
-        if checkpoint is not None
-        else None,
-        "end": {
-            "index": last.index,
-            "term": last.term,
-            "offset": tail[-1].next_offset if tail else start.offset,
-        },
-        "tail_entries": len(tail),
-        "tail_bytes": sum(len(entry.payload) for entry in tail),
-        "segments": len(segments),
-        "segment_bytes": sum(segment.log_bytes for segment in segments),
-        "term": recovered.hard.term,
-        "damaged": recovered.damaged,
-        "doubtful": recovered.doubtful,
-    }
+    saved = Place(index=start.index, term=start.term, offset=start.offset)
+    end = Place(index=tail[-1].index, term=tail[-1].term, offset=tail[-1].next_offset) if tail else saved
+    return LogRow(
+        group=group,
+        log=folder.holdings.title(group),
+        voters=tuple(map(folder.holdings.broker_of, membership.voters)) if membership else None,
+        log_start=max(start.log_start_offset, recovered.log_start.offset),
+        checkpoint=saved if checkpoint is not None else None,
+        end=end,
+        tail_entries=len(tail),
+        tail_bytes=sum(len(entry.payload) for entry in tail),
+        segments=len(segments),
+        segment_bytes=sum(segment.log_bytes for segment in segments),
+        term=recovered.hard.term,
+        damaged=recovered.damaged,
+        doubtful=recovered.doubtful,
+    )
 
 
 def _folder_json(folder: LogFolder) -> dict[str, object]:
@@ -222,46 +251,35 @@ def _print_head(folder: LogFolder) -> None:
         say(f"the last write was cut off: {recovered.torn}; the broker asks the others what it may have held")
 
 
-def _print_list(folder: LogFolder, rows: list[dict[str, object]]) -> None:
+def _print_list(folder: LogFolder, rows: list[LogRow]) -> None:
     from tidings.cli.log_folder import size_text
 
     _print_head(folder)
     header = ["group", "log", "voters", "start", "checkpoint", "end", "newest", "segments", "tail", "state"]
     cells = [
         [
-            str(row["group"]),
-            str(row["log"]),
-            _voters_text(row["voters"]),
-            str(row["log_start"]),
-            _part(row["checkpoint"], "offset"),
-            _part(row["end"], "offset"),
-            f"{_part(row['end'], 'index')}/{_part(row['end'], 'term')}",
-            size_text(_number(row["segment_bytes"])),
-            f"{row['tail_entries']} entries",
-            "damaged" if row["damaged"] else "in doubt" if row["doubtful"] else "intact",
+            str(row.group),
+            row.log,
+            _voters_text(row.voters),
+            str(row.log_start),
+            str(row.checkpoint.offset) if row.checkpoint is not None else "-",
+            str(row.end.offset),
+            f"{row.end.index}/{row.end.term}",
+            size_text(row.segment_bytes),
+            f"{row.tail_entries} entries",
+            row.state,
         ]
         for row in rows
     ]
     if cells:
         say("\n".join(table(header, cells)))
     for row in rows:
-        if row["damaged"]:
-            say(styled(f"{row['log']} (group {row['group']}): ", fg="red") + str(row["damaged"]))
+        if row.damaged is not None:
+            say(styled(f"{row.log} (group {row.group}): ", fg="red") + row.damaged)
 
 
-def _voters_text(voters: object) -> str:
-    if not isinstance(voters, list):
-        return "?"
-    return ",".join("?" if voter is None else str(voter) for voter in voters)
-
-
-def _part(position: object, name: str) -> str:
-    return str(position[name]) if isinstance(position, dict) else "-"
-
-
-def _number(value: object) -> int:
-    assert isinstance(value, int), value
-    return value
+def _voters_text(voters: tuple[int | None, ...] | None) -> str:
+    return "?" if voters is None else ",".join("?" if voter is None else str(voter) for voter in voters)
 
 
 def _findings_json(folder: LogFolder, found: dict[int, list[Finding]]) -> list[dict[str, object]]:
