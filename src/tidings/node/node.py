@@ -32,6 +32,7 @@ from tidings.node.messages import PeerMessageError
 from tidings.node.metadata import TITLE, Metadata
 from tidings.node.raft_options import raft_config
 from tidings.node.recovered import RecoveredGroup, begin_metadata
+from tidings.node.removals import Removals
 from tidings.node.replicas import Replicas
 from tidings.node.settling import Settling
 from tidings.node.timers import Timers
@@ -109,6 +110,7 @@ class Node:
         self.metadata.start(self.broker, begin.start)
         self._broker_by_member: dict[int, int] = {}
         self._learn_members()
+        self.removals = Removals(self, saved_index=begin.start.index)
         self.replicas = Replicas(self, recovered)
         self.replicas.open_all(now_ms)
 
@@ -184,6 +186,8 @@ class Node:
         self.now_ms = now_ms
         if isinstance(job, SaveCheckpoint):
             self.checkpoints.saved(job.group, job.start.index)
+        if isinstance(job, SaveCheckpoint | ResetLog) and job.group == METADATA_GROUP:
+            self.removals.metadata_saved(job.start.index)
         if isinstance(job, ResetLog):
             self._consequences.was_reset(job)
         elif job.group == METADATA_GROUP:
@@ -204,12 +208,18 @@ class Node:
         self.host.tick(now_ms)
         self.metadata.tick(now_ms)
         self.replicas.tick(now_ms)
+        self.removals.tick()
         self.checkpoints.tick(now_ms)
 
     def next_tick_ms(self, now_ms: int) -> int:
         """When the next tick is due: soon where something is under way, seldom where nothing is."""
         outbox = self.host.outbox
-        is_busy = self.replicas.has_unwritten_entries or self.metadata.is_proposing or outbox.lagging
+        is_busy = (
+            self.replicas.has_unwritten_entries
+            or self.metadata.is_proposing
+            or outbox.lagging
+            or self.removals
+        )
         due_ms = now_ms + (self.config.tick_interval_ms if is_busy else self._idle_tick_ms)
         alarm_ms = self.timers.next_ms()
         if alarm_ms is not None and alarm_ms < due_ms:
@@ -326,7 +336,7 @@ class Node:
         return self.metadata.is_frozen if group == METADATA_GROUP else self.replicas.is_frozen(group)
 
     def may_return(self, group: int) -> bool:
-        return group == METADATA_GROUP or self.replicas.may_return(group)
+        return group == METADATA_GROUP or group in self.removals or self.replicas.may_return(group)
 
     def last_index(self, group: int) -> int:
         raft_group = self.host.groups.get(group)

@@ -15,14 +15,12 @@ from typing import Any, Protocol
 from tidings.broker.cluster import METADATA_GROUP, PartitionRow
 from tidings.broker.dispatch import Broker
 from tidings.config.options import Config
-from tidings.node.checkpoints import Checkpoints
 from tidings.node.formation import Founding
 from tidings.node.jobs import (
     BeginGroup,
     DropBelow,
     Dropped,
     ReadJob,
-    RemoveGroup,
     ResetLog,
     SaveCheckpoint,
     SegmentLimits,
@@ -33,6 +31,7 @@ from tidings.node.jobs import (
 from tidings.node.living import Living
 from tidings.node.policies import Policies
 from tidings.node.recovered import RecoveredGroup, begin_group
+from tidings.node.removals import Removals
 from tidings.node.replica import Replica
 from tidings.raft.entries import HardState, StartState
 from tidings.raft.group import Group
@@ -49,7 +48,7 @@ class ReplicasOwner(Protocol):
     config: Config
     host: RaftHost
     broker: Broker
-    checkpoints: Checkpoints
+    removals: Removals
     founding: Founding
     living: Living
     is_storage_full: bool
@@ -160,8 +159,7 @@ class Replicas:
 
     def _remove(self, group: int) -> None:
         self._recovered.pop(group, None)
-        self._owner.checkpoints.removed(group)
-        self._owner.store(RemoveGroup(group=group))
+        self._owner.removals.add(group)
 
     # -- from Raft
 
