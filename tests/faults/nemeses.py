@@ -82,8 +82,8 @@ class Nemeses:
         self._cluster.start(number)
 
     def _damage_one(self) -> Iterator[None]:
-        """A flipped bit somewhere in what a broker has synced. It is always the same one: damage that nobody has
-        read yet stays, and two replicas of three are too many."""
+        """A flipped bit somewhere in what a broker has synced. It is always the same one: damage that nobody
+        has read yet stays, and two replicas of three are too many."""
         number = self.victim
         folder = self._cluster.brokers[number].data
         wait_until(lambda: self._has_checkpoint(folder), "a checkpoint", seconds_max=CHECKPOINT_S_MAX)

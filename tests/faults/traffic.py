@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Iterator
+from collections import deque
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Final
 
@@ -25,6 +26,9 @@ PAUSE_S: Final = 0.004
 ANSWER_S_MAX: Final = 30.0
 """How long anything may take: a cluster with a majority answers within seconds, on a busy machine too."""
 READ_BATCH_COUNT: Final = 500
+FRESH_PAUSE_S: Final = 0.1
+FRESH_WRITERS_MAX: Final = 30
+"""The oldest goes when the next one comes: hundreds of clients that retry would be a load of their own."""
 # What a reader may be told while a cluster changes, and needs nobody to act on. That an offset it has reached
 # is out of range is not among it.
 _PASSING: Final = frozenset(
@@ -203,6 +207,41 @@ def running_traffic(
         yield traffic
     finally:
         traffic.end()
+
+
+def first_ack_of_fresh_writers(bootstrap: str, topic: str, ledger: Ledger, name: str) -> float:
+    """Seconds until one of the producers that are born from now on, one every FRESH_PAUSE_S, is answered.
+    Each has one message for partition 0."""
+    acknowledged_s: list[float] = []
+
+    def deliver(value: bytes) -> Callable[[KafkaError | None, Received], None]:
+        def delivered(error: KafkaError | None, received: Received) -> None:
+            if error is None:
+                ledger.acknowledged(value, known(received.offset()))
+                acknowledged_s.append(time.monotonic())
+
+        return delivered
+
+    settings: dict[str, Setting] = {"acks": "all", "enable.idempotence": True, "linger.ms": 0}
+    writers: deque[Producer] = deque()
+    deadline = Deadline(ANSWER_S_MAX, "an answer to a fresh producer")
+    began_s = time.monotonic()
+    born_count = 0
+    while not acknowledged_s:
+        deadline.left_s()
+        if born_count * FRESH_PAUSE_S <= time.monotonic() - began_s:
+            writers.append(Producer(client_settings(bootstrap, settings)))
+            value = ledger.sent(name, 0, born_count)
+            writers[-1].produce(topic, value, partition=0, on_delivery=deliver(value))
+            born_count += 1
+        if len(writers) > FRESH_WRITERS_MAX:
+            writers.popleft().purge()
+        for writer in writers:
+            writer.poll(0)
+        time.sleep(FRESH_PAUSE_S / 20)
+    for writer in writers:
+        writer.purge()
+    return acknowledged_s[0] - began_s
 
 
 def reader(bootstrap: str) -> Consumer:
