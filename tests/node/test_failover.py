@@ -6,9 +6,13 @@ import pytest
 
 from tests.fakes.world import make_batch
 from tests.node.client import LATEST, Client, fetched, produced
+from tests.node.machine import Machine
 from tests.node.world import World
+from tidings.node.messages import RAFT
 from tidings.protocol.errors import ErrorCode
 from tidings.protocol.records import read_header
+from tidings.raft import wire
+from tidings.raft.messages import VoteReply
 
 PRODUCER = 4_000
 
@@ -198,3 +202,51 @@ def test_a_follower_far_behind_is_fed_from_the_leaders_disk() -> None:
     world.run_until(lambda: world.is_even(group))
 
     assert follower.replica(group).high_watermark == 40
+
+
+class LastVote:
+    """The frame that makes a candidate the leader is taken off the link, to be handed in by the test."""
+
+    def __init__(self, candidate: Machine, group: int) -> None:
+        self._candidate = candidate
+        self._group = group
+        self.taken: list[tuple[int, bytes]] = []  # (sending member, frame)
+
+    def __call__(self, sender: Machine, receiver: Machine, frame: bytes) -> bool:
+        if receiver is not self._candidate or frame[:1] != RAFT:
+            return False
+        is_vote = any(
+            isinstance(message, VoteReply) and message.group == self._group and message.granted
+            for message in wire.decode(frame, len(RAFT))
+        )
+        if is_vote:
+            self.taken.append((sender.member, frame))
+        return is_vote
+
+
+def test_a_batch_sent_again_in_the_moment_of_an_election_is_not_taken_twice(
+    world: World, client: Client
+) -> None:
+    (group,) = client.create_topic()
+    old = world.lead(group)
+    heir, third = (machine for machine in world.running if machine is not old)
+    old.holds_flushes = third.holds_flushes = True
+    batch = idempotent(world, b"once", 0)
+    client.send_batch(batch, to=old)
+    world.run(20)
+    world.loses = vote = LastVote(heir, group)
+    old.replica(group).group.transfer(heir.member, world.now_ms)
+    old.wake()
+    third.release_flushes()
+    world.run_until(lambda: bool(vote.taken))
+
+    heir.node.receive(*vote.taken[0], world.now_ms)
+    has_won = heir.replica(group).group.is_leader
+    at_once = produced(client.send_batch(batch, to=heir))
+    old.release_flushes()
+    later = produced(client.wait(client.send_batch(batch, to=world.lead(group))))
+
+    assert has_won
+    assert at_once.error_code == ErrorCode.NOT_LEADER_OR_FOLLOWER
+    assert (later.error_code, later.base_offset) == (ErrorCode.NONE, 0)
+    assert client.read_all(to=world.lead(group)) == [b"once"]

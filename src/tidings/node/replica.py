@@ -76,7 +76,7 @@ class Replica:
         self.segments = segments
         self._owner = owner
         self._handed_index = start.index  # jobs that write everything up to here were given out
-        self._was_leader = False
+        self._led_term = 0  # in which the partition was told that it leads; 0: it does not
         # Damaged, with nobody to be refilled by: nothing is appended. Where that was so at the start, storage
         # changes nothing of the files either.
         self._is_sealed = self.is_frozen = is_read_only
@@ -87,7 +87,9 @@ class Replica:
 
     @property
     def is_leader(self) -> bool:
-        return self.group.is_leader
+        """Not between the election and the turn's end: the partition has to hear of what is in the tail
+        first, or it would take a batch for new that is there already."""
+        return self.group.is_leader and self.group.term == self._led_term
 
     @property
     def leader_id(self) -> int:
@@ -228,11 +230,13 @@ class Replica:
         """Leadership was won or lost, or another leader is known."""
         partition = self.partition
         assert partition is not None
-        if self.group.is_leader == self._was_leader:
+        term = self.group.term if self.group.is_leader else 0
+        if term == self._led_term:
             return
-        self._was_leader = self.group.is_leader
-        if not self._was_leader:
+        has_led, self._led_term = self._led_term, term
+        if has_led:
             partition.lost_leadership(now_ms)
+        if not term:
             return
         tail = self.group.log.entries_from(self.applied_index + 1)
         partition.became_leader([e.payload for e in tail if e.kind == EntryKind.RECORDS], now_ms)
@@ -293,7 +297,7 @@ class Replica:
         self.segments = ()
         self._awaited_start = None
         self._is_refilling = True
-        self._was_leader = False
+        self._led_term = 0
         self.partition.lost_leadership(now_ms)
 
     def awaits(self, job: ResetLog) -> bool:
