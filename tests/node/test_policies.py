@@ -92,6 +92,13 @@ def test_an_old_segment_behind_a_young_one_stays() -> None:
     assert log_start(segments, retention_ms="5000") == 0
 
 
+def test_a_segment_whose_records_have_no_times_is_never_too_old() -> None:
+    segments = (segment(0, 10, newest_ms=-1), segment(10, 20, newest_ms=OLD_MS))
+
+    assert log_start(segments, retention_ms="5000") == 0
+    assert log_start(segments, retention_ms="5000", retention_bytes="100") == 20
+
+
 @pytest.mark.parametrize(
     ("retention_bytes", "expected"), [("300", 0), ("299", 0), ("200", 10), ("101", 10), ("100", 20)]
 )

@@ -175,7 +175,9 @@ def log_start_by_retention(replica: Replica, now_ms: int) -> int:
     segments = [segment for segment in replica.segments if segment.next_offset > offset]
     excess_bytes = sum(segment.size_bytes for segment in segments) - settings.retention_bytes
     for segment in segments:
-        is_old = 0 <= settings.retention_ms < now_ms - segment.max_timestamp
+        # Without any time in it, nobody can say how old it is.
+        is_dated = segment.max_timestamp >= 0
+        is_old = is_dated and 0 <= settings.retention_ms < now_ms - segment.max_timestamp
         is_too_much = settings.retention_bytes >= 0 and excess_bytes >= segment.size_bytes
         is_last = segment is segments[-1]
         if not is_old and (not is_too_much or is_last):
