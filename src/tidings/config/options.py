@@ -148,9 +148,6 @@ class Config:
 
     # the door for Kafka clients
     request_bytes_max: int = octets(16 * MIB, "network", "a batch per partition of a large producer request")
-    request_bytes_before_auth_max: int = octets(
-        64 * KIB, "network", "a stranger costs a small buffer, no more"
-    )
     fetch_bytes_max: int = octets(16 * MIB, "network", "one answer must not hold up a connection's others")
     connections_max: int = count(10_000, "network", "one process and its files carry so many")
     connections_per_address_max: int = count(

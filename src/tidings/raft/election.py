@@ -4,11 +4,10 @@ The one rule: one vote per term, saved before it is told, and only for a log at 
 Everything else here (pre-vote, the leader's lease on its voters, haste) keeps elections rare and quick and
 may be wrong without harm. It must not know how entries are replicated. Tests: tests/raft/test_election.py
 
-    FOLLOWER -- nothing heard for a timeout --> PRE_CANDIDATE -- majority would vote --> CANDIDATE -- majority
-    voted --> LEADER
-        ^                                            |                                       |
-        | +------------ a leader or a newer term is heard of, or the election is lost
-        ---------+-----------------------------+
+    FOLLOWER       -- nothing heard for a timeout       --> PRE_CANDIDATE
+    PRE_CANDIDATE  -- a majority would vote             --> CANDIDATE, in the next term
+    CANDIDATE      -- a majority voted                  --> LEADER
+    any of them    -- a leader or a newer term is heard --> FOLLOWER
 """
 
 from __future__ import annotations

@@ -4,9 +4,9 @@ The one rule: `match_index` is what the follower said is on its disk; `next_inde
 probed before it is relied upon, and relied upon until it is refused or nothing is heard for too long. Tests:
 tests/raft/test_replication.py
 
-    PROBE      one append at a time, until one is accepted            -> REPLICATE REPLICATE  appends follow
-    each other within a window of bytes     -> PROBE (refused, silent, connection lost) START      the
-    follower needs a start state; pieces are sent      -> PROBE (installed)
+    PROBE      one append at a time, until one is accepted     -> REPLICATE
+    REPLICATE  appends follow each other within a window       -> PROBE (refused, silent, connection lost)
+    START      the follower needs a start state, in pieces     -> PROBE (installed)
 """
 
 from __future__ import annotations
