@@ -61,7 +61,7 @@ class FakeLog:
     def __init__(self, *, flushes_per_file: int) -> None:
         self.hard_states: dict[int, HardState] = {}
         self.is_doubtful = False
-        self._flushes_per_file = flushes_per_file
+        self.flushes_per_file = flushes_per_file
         self._last: dict[int, tuple[int, int]] = {}
         self._forgotten: set[int] = set()  # durable with the next flush
         self._forgotten_later: set[int] = set()  # with the one after it
@@ -93,7 +93,7 @@ class FakeLog:
             self._scrub(group)
         self._forgotten, self._forgotten_later = self._forgotten_later, set()
         newest = self._files[-1]
-        if len(newest.flushes) >= self._flushes_per_file:
+        if len(newest.flushes) >= self.flushes_per_file:
             newest = self._begin_file(begins_life=False)
         newest.flushes.append((self._next_sequence, flush))
         self._next_sequence += 1

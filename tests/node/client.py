@@ -99,10 +99,13 @@ class Client:
         return self._world[at].request(ApiKey.CREATE_TOPICS, 5, body)
 
     def delete_topic(self, name: str = "t", *, at: int = 1) -> None:
-        body = DeleteTopicsRequest(topic_names=[name], timeout_ms=TIMEOUT_MS)
-        answer = self.wait(self._world[at].request(ApiKey.DELETE_TOPICS, 5, body))
+        answer = self.wait(self.send_delete_topic(name, at=at))
         (result,) = answer.answer(DeleteTopicsResponse).responses
         assert result.error_code == ErrorCode.NONE, result
+
+    def send_delete_topic(self, name: str = "t", *, at: int = 1) -> Asked:
+        body = DeleteTopicsRequest(topic_names=[name], timeout_ms=TIMEOUT_MS)
+        return self._world[at].request(ApiKey.DELETE_TOPICS, 5, body)
 
     def groups_of(self, name: str = "t", *, at: int = 1) -> list[int]:
         topic = self._world[at].node.broker.cluster.topics[name]
@@ -180,11 +183,14 @@ class Client:
 
     def delete_records(self, offset: int, *, group: int, topic: str = "t") -> None:
         """Move the log start of partition 0 up."""
+        self.wait(self.send_delete_records(offset, to=self._world.lead(group), topic=topic))
+
+    def send_delete_records(self, offset: int, *, to: Machine, topic: str = "t") -> Asked:
         part = DeleteRecordsPartition(partition_index=0, offset=offset)
         body = DeleteRecordsRequest(
             topics=[DeleteRecordsTopic(name=topic, partitions=[part])], timeout_ms=TIMEOUT_MS
         )
-        self.wait(self._world.lead(group).request(ApiKey.DELETE_RECORDS, 2, body))
+        return to.request(ApiKey.DELETE_RECORDS, 2, body)
 
     def wait(self, asked: Asked) -> Asked:
         self._world.run_until(lambda: asked.is_answered)

@@ -61,7 +61,7 @@ class Machine:
         self._world = world
         self._random = Random(seed)
         self._node: Node | None = None
-        self._life = 0  # what was under way in an earlier one calls nobody back
+        self.life = 0  # what was under way in an earlier one calls nobody back
         self._flushing: Flush | None = None
         self._jobs: deque[StorageJob] = deque()
         self._reads: deque[tuple[ReadJob, Callable[[Any], None]]] = deque()  # any: the job's result
@@ -123,7 +123,7 @@ class Machine:
         """The process is killed. `keeps_flush`: what was being written is on the disk, but nobody heard."""
         if keeps_flush and self._flushing is not None:
             self.disk.log.write(self._flushing)
-        self._life += 1
+        self.life += 1
         self._node = None
         self._flushing = None
         self._jobs.clear()
@@ -163,6 +163,13 @@ class Machine:
         self.disk.damage_marks.add(group)
         self.node.damaged(group, self._world.now_ms)
         self.wake()
+
+    def release(self) -> None:
+        """Whatever was held goes on."""
+        if self.holds_flushes:
+            self.release_flushes()
+        self.release_jobs()
+        self.release_reads()
 
     def release_flushes(self) -> None:
         self.holds_flushes = False
@@ -265,10 +272,10 @@ class Machine:
         self.is_registered = refusal is None
 
     def _after(self, delay_ms: int, call: Callable[[], None]) -> None:
-        life = self._life
+        life = self.life
 
         def run() -> None:
-            if life == self._life:
+            if life == self.life:
                 call()
 
         self._world.after(delay_ms, run)
