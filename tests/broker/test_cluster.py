@@ -256,6 +256,27 @@ def test_partitions_are_added_behind_the_others(cluster: Cluster) -> None:
     assert cluster.state.topics_by_id[TOPIC_ID] is topic
 
 
+def test_the_partitions_of_a_cluster_are_limited_where_the_order_is_known(
+    cluster: Cluster,
+) -> None:
+    commands = [
+        replace(create(name, name.encode() * 16, count=2), partitions_max=5) for name in ("a", "b", "c")
+    ]
+
+    codes = [cluster.apply(command).code for command in commands]
+
+    assert codes == [ErrorCode.NONE, ErrorCode.NONE, ErrorCode.POLICY_VIOLATION]
+    assert len(cluster.state.partitions) == 4
+
+
+def test_the_limit_holds_for_topics_that_grow(cluster: Cluster) -> None:
+    cluster.apply(create(count=2))
+    command = CreatePartitions(topic_id=TOPIC_ID, partition_count=3, candidates=(1, 2, 3), partitions_max=2)
+
+    assert cluster.apply(command).code is ErrorCode.POLICY_VIOLATION
+    assert cluster.apply(replace(command, partitions_max=3)).code is ErrorCode.NONE
+
+
 @pytest.mark.parametrize("count", [0, 1, 2])
 def test_partitions_are_never_taken_away(cluster: Cluster, count: int) -> None:
     cluster.apply(create())

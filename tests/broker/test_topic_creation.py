@@ -7,8 +7,9 @@ from random import Random
 import pytest
 
 from tests.fakes.world import World
+from tidings.broker.commands import CreateTopic
 from tidings.broker.site import Site
-from tidings.broker.topic_creation import TopicRefused, new_topic_id, plan_topic, warning_of
+from tidings.broker.topic_creation import PartitionRoom, TopicRefused, new_topic_id, plan_topic, warning_of
 from tidings.config.options import Config
 from tidings.protocol.errors import ErrorCode
 from tidings.protocol.messages.create_topics import (
@@ -52,14 +53,18 @@ def assigned(*replicas: tuple[int, ...], first_index: int = 0) -> CreatableTopic
     )
 
 
+def planned(site: Site, asked: CreatableTopic) -> CreateTopic:
+    return plan_topic(site, asked, PartitionRoom(site))
+
+
 def refusal(site: Site, asked: CreatableTopic) -> TopicRefused:
     with pytest.raises(TopicRefused) as raised:
-        plan_topic(site, asked)
+        planned(site, asked)
     return raised.value
 
 
 def test_a_plan_names_the_living_brokers_as_candidates(site: Site) -> None:
-    command = plan_topic(site, topic(configs={"retention.ms": "1000"}))
+    command = planned(site, topic(configs={"retention.ms": "1000"}))
 
     assert (command.partition_count, command.replication_factor) == (3, 3)
     assert command.candidates == (1, 2, 3)
@@ -68,7 +73,7 @@ def test_a_plan_names_the_living_brokers_as_candidates(site: Site) -> None:
 
 @pytest.mark.parametrize("name", ["a", "A-1_2.x", "x" * 249, "__mine"])
 def test_good_names(site: Site, name: str) -> None:
-    assert plan_topic(site, topic(name)).name == name
+    assert planned(site, topic(name)).name == name
 
 
 @pytest.mark.parametrize("name", ["", ".", "..", "x" * 250, "a b", "ä", "a/b", "a\n", "__consumer_offsets"])
@@ -84,7 +89,7 @@ def test_a_name_that_is_taken(site: Site) -> None:
 def test_by_default_a_topic_has_three_replicas_or_as_many_as_there_are_brokers(
     broker_count: int, replicas: int
 ) -> None:
-    command = plan_topic(make_site(broker_count=broker_count), topic(partitions=-1, replicas=-1))
+    command = planned(make_site(broker_count=broker_count), topic(partitions=-1, replicas=-1))
 
     assert (command.partition_count, command.replication_factor) == (1, replicas)
 
@@ -92,7 +97,7 @@ def test_by_default_a_topic_has_three_replicas_or_as_many_as_there_are_brokers(
 def test_defaults_can_be_configured() -> None:
     site = make_site(config=Config(default_partitions=4, default_replication_factor=2))
 
-    command = plan_topic(site, topic(partitions=-1, replicas=-1))
+    command = planned(site, topic(partitions=-1, replicas=-1))
 
     assert (command.partition_count, command.replication_factor) == (4, 2)
 
@@ -117,12 +122,12 @@ def test_brokers_that_do_not_answer_are_no_candidates() -> None:
     world.liveness.alive_ids.discard(2)
     site = Site(config=world.config, cluster=world.broker.cluster, ports=world.ports)
 
-    assert plan_topic(site, topic(replicas=2)).candidates == (1, 3)
+    assert planned(site, topic(replicas=2)).candidates == (1, 3)
     assert refusal(site, topic(replicas=3)).code is ErrorCode.INVALID_REPLICATION_FACTOR
 
 
 def test_chosen_assignments_are_taken(site: Site) -> None:
-    command = plan_topic(site, assigned((1, 2), (3, 1)))
+    command = planned(site, assigned((1, 2), (3, 1)))
 
     assert command.assignments == ((1, 2), (3, 1))
     assert (command.partition_count, command.replication_factor) == (2, 2)
@@ -172,7 +177,7 @@ def test_a_setting_is_given_once(site: Site) -> None:
 
 
 def test_more_replicas_in_sync_than_a_majority_are_refused_with_the_reason(site: Site) -> None:
-    assert plan_topic(site, topic(configs={"min.insync.replicas": "2"}))
+    assert planned(site, topic(configs={"min.insync.replicas": "2"}))
 
     refused = refusal(site, topic(configs={"min.insync.replicas": "3"}))
 
@@ -191,3 +196,16 @@ def test_topic_ids_are_random_uuids(site: Site) -> None:
 
     assert len(ids) == 100
     assert all(drawn[6] >> 4 == 4 and drawn[8] >> 6 == 2 for drawn in ids)
+
+
+def test_partitions_beyond_the_limit_are_refused_though_they_come_topic_by_topic() -> None:
+    site = make_site(config=Config(partitions_max=7))
+    room = PartitionRoom(site)
+
+    first = plan_topic(site, topic("a", partitions=3), room)
+    with pytest.raises(TopicRefused) as refused:
+        plan_topic(site, topic("b", partitions=4), room)
+    third = plan_topic(site, topic("c", partitions=3), room)
+
+    assert refused.value.code is ErrorCode.POLICY_VIOLATION
+    assert (first.partitions_max, third.partitions_max) == (7, 7)

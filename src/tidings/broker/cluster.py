@@ -182,6 +182,7 @@ class ClusterState:
             if known.topic_id == command.topic_id:  # proposed twice, because the first answer was lost
                 return Outcome(groups=tuple(row.group for row in known.partitions))
             raise Refused(ErrorCode.TOPIC_ALREADY_EXISTS, f"Topic '{command.name}' already exists.")
+        self._check_room(len(command.assignments) or command.partition_count, command.partitions_max)
         placements = command.assignments or self._place(
             command.candidates, command.partition_count, command.replication_factor
         )
@@ -209,6 +210,7 @@ class ClusterState:
         if new_count <= 0:
             text = f"the topic has {len(topic.partitions)} partitions, {command.partition_count} is no more"
             raise Refused(ErrorCode.INVALID_PARTITIONS, text)
+        self._check_room(new_count, command.partitions_max)
         placements = command.assignments or self._place(
             command.candidates, new_count, len(topic.partitions[0].replicas)
         )
@@ -267,6 +269,13 @@ class ClusterState:
             raise Refused(ErrorCode.UNKNOWN_TOPIC_ID, f"there is no topic with the id {topic_id.hex()}")
         return topic
 
+    def _check_room(self, new_count: int, partitions_max: int | None) -> None:
+        """Here, because only here the order of changes is known: many that fit one by one may not fit
+        together."""
+        total = len(self.partitions) + new_count
+        if partitions_max is not None and total > partitions_max:
+            raise Refused(ErrorCode.POLICY_VIOLATION, too_many_partitions(total, partitions_max))
+
     def _place(
         self, candidates: Sequence[int], partition_count: int, replication_factor: int
     ) -> Sequence[tuple[int, ...]]:
@@ -305,6 +314,10 @@ class ClusterState:
             )
             for place_index, replicas in enumerate(placements)
         )
+
+
+def too_many_partitions(total: int, partitions_max: int) -> str:
+    return f"the cluster would have {total} partitions, at most {partitions_max} are allowed"
 
 
 def _changed(

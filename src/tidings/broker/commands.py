@@ -58,7 +58,9 @@ class RemoveBroker:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CreateTopic:
     """A topic by name and id. Without `assignments` its replicas are placed when the command is applied, on
-    brokers of `candidates`: those that were alive when it was proposed."""
+    brokers of `candidates`: those that were alive when it was proposed. `partitions_max` is the proposer's
+    limit of the cluster's partitions: it travels with the command, so that all brokers decide alike; None:
+    written before there was one."""
 
     name: str
     topic_id: bytes
@@ -67,6 +69,7 @@ class CreateTopic:
     candidates: tuple[int, ...] = ()
     assignments: Assignments = ()
     configs: dict[str, str] = field(default_factory=dict)
+    partitions_max: int | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -78,12 +81,14 @@ class DeleteTopic:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CreatePartitions:
-    """More partitions: `partition_count` in all. `assignments` are those of the new ones."""
+    """More partitions: `partition_count` in all. `assignments` are those of the new ones, `partitions_max` is
+    as in CreateTopic."""
 
     topic_id: bytes
     partition_count: int
     candidates: tuple[int, ...] = ()
     assignments: Assignments = ()
+    partitions_max: int | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -11,6 +11,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 
+from tidings.broker.cluster import too_many_partitions
 from tidings.broker.commands import Assignments, CreateTopic
 from tidings.broker.site import Site
 from tidings.config.topics import TopicOptionError, check_topic_option
@@ -32,8 +33,24 @@ class TopicRefused(Exception):
         self.code = code
 
 
-def plan_topic(site: Site, topic: CreatableTopic) -> CreateTopic:
-    """The command that creates a topic as asked for, or TopicRefused."""
+class PartitionRoom:
+    """How many partitions the cluster may still get, with those that one request has asked for already."""
+
+    def __init__(self, site: Site) -> None:
+        self.partitions_max = site.config.partitions_max
+        self._total = len(site.cluster.partitions)
+
+    def take(self, new_count: int) -> None:
+        """Count them in, or TopicRefused."""
+        total = self._total + new_count
+        if total > self.partitions_max:
+            text = too_many_partitions(total, self.partitions_max)
+            raise TopicRefused(ErrorCode.POLICY_VIOLATION, text)
+        self._total = total
+
+
+def plan_topic(site: Site, topic: CreatableTopic, room: PartitionRoom) -> CreateTopic:
+    """The command that creates a topic as asked for, or TopicRefused. All topics of a request share `room`."""
     check_name(topic.name)
     if topic.name in site.cluster.topics:
         raise TopicRefused(ErrorCode.TOPIC_ALREADY_EXISTS, f"Topic '{topic.name}' already exists.")
@@ -43,9 +60,9 @@ def plan_topic(site: Site, topic: CreatableTopic) -> CreateTopic:
     else:
         partition_count = _partition_count(site, topic.num_partitions)
         replication_factor = _replication_factor(site, topic.replication_factor)
-    check_partition_total(site, partition_count)
     configs = check_configs(topic.configs)
     check_min_insync(configs, replication_factor)
+    room.take(partition_count)
     return CreateTopic(
         name=topic.name,
         topic_id=new_topic_id(site),
@@ -54,6 +71,7 @@ def plan_topic(site: Site, topic: CreatableTopic) -> CreateTopic:
         candidates=candidates(site),
         assignments=assignments,
         configs=configs,
+        partitions_max=room.partitions_max,
     )
 
 
@@ -96,13 +114,6 @@ def check_min_insync(configs: Mapping[str, str], replication_factor: int) -> Non
             "replicas: an acknowledged batch is on a majority's disks, and is not made to wait for more"
         )
         raise TopicRefused(ErrorCode.INVALID_CONFIG, text)
-
-
-def check_partition_total(site: Site, new_count: int) -> None:
-    total = len(site.cluster.partitions) + new_count
-    if total > site.config.partitions_max:
-        text = f"the cluster would have {total} partitions, at most {site.config.partitions_max} are allowed"
-        raise TopicRefused(ErrorCode.POLICY_VIOLATION, text)
 
 
 def candidates(site: Site) -> tuple[int, ...]:

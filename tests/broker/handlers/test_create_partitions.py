@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from tests.fakes.world import World
+from tidings.config.options import Config
 from tidings.protocol.apis import ApiKey
 from tidings.protocol.errors import ErrorCode
 from tidings.protocol.messages.create_partitions import (
@@ -105,3 +106,13 @@ def test_two_who_grow_a_topic_at_the_same_time(world: World) -> None:
 
     codes = [each.answer(CreatePartitionsResponse).results[0].error_code for each in asked]
     assert codes == [ErrorCode.NONE, ErrorCode.INVALID_PARTITIONS]
+
+
+def test_the_topics_of_one_request_share_the_room_for_partitions() -> None:
+    world = World(config=Config(partitions_max=7))
+    world.create_topic("a", partition_count=2)
+    world.create_topic("b", partition_count=2)
+
+    results = ask(world, grown("a", 4), grown("b", 4))
+
+    assert [result.error_code for result in results] == [0, ErrorCode.POLICY_VIOLATION]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from tests.fakes.world import World
+from tidings.config.options import Config
 from tidings.protocol.apis import ApiKey
 from tidings.protocol.errors import ErrorCode
 from tidings.protocol.messages.create_topics import (
@@ -127,3 +128,13 @@ def test_a_topic_that_is_not_made_in_time(world: World) -> None:
 
     (result,) = asked.answer(CreateTopicsResponse).topics
     assert result.error_code == ErrorCode.REQUEST_TIMED_OUT
+
+
+@pytest.mark.parametrize("validate_only", [True, False])
+def test_the_topics_of_one_request_share_the_room_for_partitions(validate_only: bool) -> None:
+    world = World(config=Config(partitions_max=5))
+    topics = [topic(name, partitions=2) for name in ("a", "b", "c")]
+
+    results = ask(world, body_of(*topics, validate_only=validate_only))
+
+    assert [result.error_code for result in results] == [0, 0, ErrorCode.POLICY_VIOLATION]

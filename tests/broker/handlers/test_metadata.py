@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from tests.fakes.world import CLUSTER_ID, World, topic_id_of
+from tidings.broker.handlers.metadata import CREATED_TOPICS_MAX
 from tidings.config.options import Config
 from tidings.protocol.apis import ApiKey
 from tidings.protocol.errors import ErrorCode
@@ -272,3 +273,13 @@ def test_who_asks_for_everything_is_told_what_is_known(world: World) -> None:
 
     assert world.send(ApiKey.METADATA, 12, MetadataRequest(topics=None)).is_answered
     assert world.freshness.asked == []
+
+
+def test_one_request_creates_only_so_many_topics(world: World) -> None:
+    names = [f"t{number}" for number in range(CREATED_TOPICS_MAX + 5)]
+
+    response = ask(world, body_of(*names, creates=True))
+
+    codes = [topic.error_code for topic in response.topics]
+    assert len(world.broker.cluster.topics) == CREATED_TOPICS_MAX
+    assert codes.count(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION) == 5

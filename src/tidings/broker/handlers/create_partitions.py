@@ -16,7 +16,7 @@ from tidings.broker.commands import CreatePartitions
 from tidings.broker.outcome import Outcome
 from tidings.broker.requests import Request
 from tidings.broker.site import Site
-from tidings.broker.topic_creation import TopicRefused, candidates, check_assignments, check_partition_total
+from tidings.broker.topic_creation import PartitionRoom, TopicRefused, candidates, check_assignments
 from tidings.protocol.errors import ErrorCode
 from tidings.protocol.messages.create_partitions import (
     CreatePartitionsRequest,
@@ -41,12 +41,13 @@ def handle(site: Site, request: Request, now_ms: int) -> Message | None:
     name_counts = Counter(topic.name for topic in body.topics)
     response = CreatePartitionsResponse()
     planned = []
+    room = PartitionRoom(site)
     for topic in body.topics:
         result = CreatePartitionsTopicResult(name=topic.name)
         try:
             if name_counts[topic.name] > 1:
                 raise TopicRefused(ErrorCode.INVALID_REQUEST, "the request names the topic twice")
-            planned.append(_Planned(_plan(site, topic), result))
+            planned.append(_Planned(_plan(site, topic, room), result))
         except TopicRefused as refused:
             result.error_code = refused.code
             result.error_message = str(refused)
@@ -65,7 +66,7 @@ def handle(site: Site, request: Request, now_ms: int) -> Message | None:
     return None
 
 
-def _plan(site: Site, topic: CreatePartitionsTopic) -> CreatePartitions:
+def _plan(site: Site, topic: CreatePartitionsTopic, room: PartitionRoom) -> CreatePartitions:
     row = site.cluster.topics.get(topic.name)
     if row is None:
         raise TopicRefused(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, "there is no topic with this name")
@@ -73,7 +74,6 @@ def _plan(site: Site, topic: CreatePartitionsTopic) -> CreatePartitions:
     if topic.count <= count:
         text = f"the topic has {count} partition(s); {topic.count} would not be an increase"
         raise TopicRefused(ErrorCode.INVALID_PARTITIONS, text)
-    check_partition_total(site, topic.count - count)
     replication_factor = len(row.partitions[0].replicas)
     assignments = tuple(tuple(assignment.broker_ids) for assignment in topic.assignments or ())
     if assignments and len(assignments) != topic.count - count:
@@ -84,6 +84,11 @@ def _plan(site: Site, topic: CreatePartitionsTopic) -> CreatePartitions:
     if not assignments and len(able) < replication_factor:
         text = f"the topic has {replication_factor} replicas of each partition, {len(able)} brokers are alive"
         raise TopicRefused(ErrorCode.INVALID_REPLICATION_FACTOR, text)
+    room.take(topic.count - count)
     return CreatePartitions(
-        topic_id=row.topic_id, partition_count=topic.count, candidates=able, assignments=assignments
+        topic_id=row.topic_id,
+        partition_count=topic.count,
+        candidates=able,
+        assignments=assignments,
+        partitions_max=room.partitions_max,
     )

@@ -19,7 +19,7 @@ from tidings.broker.commands import CreateTopic
 from tidings.broker.outcome import Outcome
 from tidings.broker.requests import Request
 from tidings.broker.site import Site
-from tidings.broker.topic_creation import TopicRefused, plan_topic, warning_of
+from tidings.broker.topic_creation import PartitionRoom, TopicRefused, plan_topic, warning_of
 from tidings.config.topics import TOPIC_OPTIONS, effective
 from tidings.protocol.errors import ErrorCode
 from tidings.protocol.messages.create_topics import (
@@ -44,15 +44,15 @@ def handle(site: Site, request: Request, now_ms: int) -> Message | None:
     assert isinstance(body, CreateTopicsRequest), body
     response = CreateTopicsResponse()
     planned = []
+    room = PartitionRoom(site)
     name_counts = Counter(topic.name for topic in body.topics)
-    for topic in body.topics:
+    for topic in {topic.name: topic for topic in body.topics}.values():
         if name_counts[topic.name] > 1:
-            if all(result.name != topic.name for result in response.topics):
-                text = "Duplicate topic name."
-                response.topics.append(_refusal(topic.name, ErrorCode.INVALID_REQUEST, text))
+            text = "Duplicate topic name."
+            response.topics.append(_refusal(topic.name, ErrorCode.INVALID_REQUEST, text))
             continue
         try:
-            command = plan_topic(site, topic)
+            command = plan_topic(site, topic, room)
         except TopicRefused as refused:
             response.topics.append(_refusal(topic.name, refused.code, str(refused)))
             continue

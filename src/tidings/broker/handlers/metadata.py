@@ -19,7 +19,13 @@ from tidings.broker.outcome import Outcome
 from tidings.broker.ports import NO_EPOCH, NO_LEADER
 from tidings.broker.requests import Request
 from tidings.broker.site import Site
-from tidings.broker.topic_creation import USE_DEFAULT, TopicRefused, check_name, plan_topic
+from tidings.broker.topic_creation import (
+    USE_DEFAULT,
+    PartitionRoom,
+    TopicRefused,
+    check_name,
+    plan_topic,
+)
 from tidings.protocol.errors import ErrorCode
 from tidings.protocol.messages.create_topics import CreatableTopic
 from tidings.protocol.messages.metadata import (
@@ -44,6 +50,8 @@ FRESHNESS_WAIT_MS = 250
 # Clients ask for all topics or for the few they use; a question of more names would be kept for nothing, and
 # a malicious one would fill the memory.
 KEPT_TOPICS_MAX = 100
+# By one request; whoever wants more asks again, and is told of those that are there.
+CREATED_TOPICS_MAX = 100
 _EMPTY_MEANS_ALL_UNTIL = 0
 _NULL_NAME_SINCE = 12
 
@@ -96,13 +104,15 @@ def _topics_to_create(site: Site, body: MetadataRequest) -> list[Change]:
     names = {
         topic.name for topic in body.topics or () if topic.name and topic.name not in site.cluster.topics
     }
+    good = [name for name in sorted(names) if why_unknown(name) is ErrorCode.UNKNOWN_TOPIC_OR_PARTITION]
     changes = []
-    for name in sorted(names):
+    room = PartitionRoom(site)
+    for name in good[:CREATED_TOPICS_MAX]:
         asked = CreatableTopic(name=name, num_partitions=USE_DEFAULT, replication_factor=USE_DEFAULT)
         try:
-            changes.append(Change(command=plan_topic(site, asked)))
+            changes.append(Change(command=plan_topic(site, asked, room)))
         except TopicRefused:
-            continue  # the answer says what is wrong with the name, or that there is no such topic
+            continue  # the answer says that there is no such topic
     return changes
 
 
