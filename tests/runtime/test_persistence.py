@@ -26,6 +26,7 @@ from tidings.node.turn import Turn
 from tidings.raft.entries import Entry, EntryKind, Membership, StartState
 from tidings.raft.outbox import Flush
 from tidings.runtime.persistence import Persistence
+from tidings.runtime.storage import LateOutcome
 from tidings.storage.errors import Damaged, DiskFailed, DiskFull, WalFailed, WalFull
 from tidings.storage.wal import WalPosition
 from tidings.telemetry.events import open_log
@@ -34,6 +35,7 @@ GROUP = 5
 NOW_MS = 1_000
 PLACE = WalPosition(file_number=1, file_bytes=2, sequence=3)
 START = StartState(index=0, term=0, offset=0, membership=Membership(voters=(1,)))
+READ = ReadOffsets(group=GROUP, offset=0, bytes_max=1, offset_max=1)
 LIMITS = SegmentLimits(segment_bytes=1, segment_ms=1)
 
 Then = Callable[[Any, Exception | None], None]  # any: the result is the call's
@@ -58,8 +60,8 @@ class Disk:
     def store(self, job: StorageJob, then: Then) -> None:
         self.given.append(("store", job, then))
 
-    def make_way(self, group: int) -> None:
-        self.said.append(("make way", group))
+    def make_way(self, group: int, then: Then) -> None:
+        self.given.append(("make way", group, then))
 
     def read(self, job: ReadJob, then: Then) -> None:
         self.given.append(("read", job, then))
@@ -135,6 +137,10 @@ def checkpoint() -> SaveCheckpoint:
     return SaveCheckpoint(group=GROUP, start=START, title="t-0")
 
 
+def late(job: StorageJob, error: Exception | None = None) -> LateOutcome:
+    return LateOutcome(job=job, result=None if error else Written(segments=()), error=error)
+
+
 # Flushes
 
 
@@ -171,7 +177,6 @@ def test_a_log_without_room_is_tried_again_until_there_is_some() -> None:
 
         assert not bench.owner.is_storage_full
         assert bench.owner.told == [("flushed", 1, 3, NOW_MS)]
-        assert bench.owner.failures == []
 
     run(work())
 
@@ -211,6 +216,15 @@ def test_a_job_that_fails_ends_the_broker(bench: Bench) -> None:
     assert reason.startswith("SaveCheckpoint of group 5 failed")
 
 
+def test_a_mistake_of_ours_in_a_thread_is_not_told_as_a_failed_disk(bench: Bench) -> None:
+    bench.persistence.take(Turn(flush=flush(), storage_jobs=[write(1)], cut_below_file=1))
+
+    for _ in range(3):
+        bench.disk.end(error=AssertionError("impossible"))
+
+    assert [code for code, _ in bench.owner.failures] == [Exit.FAILED] * 3
+
+
 def test_a_damaged_group_is_the_node_s_to_refill_and_marked_for_a_restart(bench: Bench) -> None:
     bench.store(write(1))
 
@@ -230,7 +244,7 @@ def test_a_settled_group_is_marked_sound(bench: Bench) -> None:
 # A full disk
 
 
-def test_what_finds_no_room_and_what_came_behind_it_is_tried_again_in_order() -> None:
+def test_what_finds_no_room_is_tried_again_by_who_keeps_it_and_told_in_order() -> None:
     async def work() -> None:
         bench = Bench()
         jobs: list[StorageJob] = [write(1), write(2), checkpoint()]
@@ -239,29 +253,44 @@ def test_what_finds_no_room_and_what_came_behind_it_is_tried_again_in_order() ->
         for _ in jobs:
             bench.disk.end(error=DiskFull("no room"))
         assert bench.owner.is_storage_full
-        await until(lambda: len(bench.disk.given) == 3, "another try")
+        await until(lambda: len(bench.disk.given) == 1, "another try")
+        assert bench.disk.waiting() == [GROUP]
+        bench.disk.end([late(job) for job in jobs])
 
-        assert bench.disk.waiting() == jobs
-        assert bench.disk.said == [("make way", GROUP)]
-        assert bench.owner.failures == []
+        assert [told[1] for told in bench.owner.told] == jobs
+        assert not bench.owner.is_storage_full
 
     run(work())
 
 
-def test_the_disk_is_full_until_the_first_of_them_is_done() -> None:
+def test_the_disk_is_full_until_nothing_waits_for_room() -> None:
     async def work() -> None:
         bench = Bench()
         bench.store(write(1), write(2))
         bench.disk.end(error=DiskFull("no room"))
         bench.disk.end(error=DiskFull("no room"))
-        await until(lambda: len(bench.disk.given) == 2, "another try")
+        await until(lambda: len(bench.disk.given) == 1, "another try")
+
+        bench.disk.end([late(write(1))])
         assert bench.owner.is_storage_full
+        await until(lambda: len(bench.disk.given) == 1, "one more try")
+        bench.disk.end([late(write(2))])
 
-        bench.disk.end(Written(segments=()))
         assert not bench.owner.is_storage_full
-        bench.disk.end(Written(segments=()))
 
-        assert [told[0] for told in bench.owner.told] == ["stored", "stored"]
+    run(work())
+
+
+def test_a_job_that_fails_when_there_is_room_ends_the_broker() -> None:
+    async def work() -> None:
+        bench = Bench()
+        bench.store(write(1))
+        bench.disk.end(error=DiskFull("no room"))
+        await until(lambda: len(bench.disk.given) == 1, "another try")
+
+        bench.disk.end([late(write(1), DiskFailed("no"))])
+
+        assert [failure[0] for failure in bench.owner.failures] == [Exit.DISK_FAILED]
 
     run(work())
 
@@ -292,7 +321,7 @@ def test_a_removed_group_needs_no_room_any_more() -> None:
         bench.disk.end(error=DiskFull("no room"))
         await until(lambda: len(bench.disk.given) == 1, "the other group's next try")
 
-        assert bench.disk.waiting() == [write(1, group=6)]
+        assert bench.disk.waiting() == [6]
         bench.persistence.close()
 
     run(work())
@@ -303,9 +332,8 @@ def test_a_removed_group_needs_no_room_any_more() -> None:
 
 def test_a_read_s_result_goes_to_who_asked(bench: Bench) -> None:
     got: list[object] = []
-    job = ReadOffsets(group=GROUP, offset=0, bytes_max=1, offset_max=1)
 
-    bench.persistence.take(Turn(reads=[(job, got.append)]))
+    bench.persistence.take(Turn(reads=[(READ, got.append)]))
     bench.disk.end([b"batch"])
 
     assert got == [[b"batch"]]
@@ -314,9 +342,8 @@ def test_a_read_s_result_goes_to_who_asked(bench: Bench) -> None:
 
 def test_who_reads_what_is_damaged_gets_nothing_and_the_group_is_refilled(bench: Bench) -> None:
     got: list[object] = []
-    job = ReadOffsets(group=GROUP, offset=0, bytes_max=1, offset_max=1)
 
-    bench.persistence.take(Turn(reads=[(job, got.append)]))
+    bench.persistence.take(Turn(reads=[(READ, got.append)]))
     bench.disk.end(error=Damaged("a bit flipped"))
 
     assert got == [None]
@@ -324,19 +351,20 @@ def test_who_reads_what_is_damaged_gets_nothing_and_the_group_is_refilled(bench:
 
 
 @pytest.mark.parametrize(
-    ("job", "code"),
+    ("job", "error", "code"),
     [
-        (ReadOffsets(group=GROUP, offset=0, bytes_max=1, offset_max=1), Exit.DISK_FAILED),
-        (Compute(function=len, arguments=(b"",)), Exit.FAILED),
+        (READ, OSError("no"), Exit.DISK_FAILED),
+        (READ, IndexError("no"), Exit.FAILED),
+        (Compute(function=len, arguments=(b"",)), ValueError("no"), Exit.FAILED),
     ],
 )
 def test_a_read_that_fails_ends_the_broker_and_tells_nobody_a_result(
-    bench: Bench, job: ReadJob, code: Exit
+    bench: Bench, job: ReadJob, error: Exception, code: Exit
 ) -> None:
     got: list[object] = []
 
     bench.persistence.take(Turn(reads=[(job, got.append)]))
-    bench.disk.end(error=OSError("no"))
+    bench.disk.end(error=error)
 
     assert [failure[0] for failure in bench.owner.failures] == [code]
     assert got == []

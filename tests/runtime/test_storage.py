@@ -28,7 +28,7 @@ from tidings.node.jobs import (
 )
 from tidings.raft.entries import Entry, HardState
 from tidings.raft.outbox import Flush
-from tidings.runtime.storage import StorageThreads
+from tidings.runtime.storage import LateOutcome, StorageThreads
 from tidings.storage.errors import DiskFull, WalFailed
 from tidings.storage.recovery import group_folder
 from tidings.storage.state_store import StateStore
@@ -63,6 +63,11 @@ class Broker:
     def read(self, job: ReadJob) -> asyncio.Future[Any]:  # any: as above
         outcome = Outcome()
         self.threads.read(job, outcome.tell)
+        return outcome.future
+
+    def make_way(self) -> asyncio.Future[list[LateOutcome]]:
+        outcome = Outcome()
+        self.threads.make_way(GROUP, outcome.tell)
         return outcome.future
 
     def flush(self, *entries: Entry) -> asyncio.Future[WalPosition]:
@@ -275,19 +280,70 @@ def test_what_comes_behind_a_job_that_found_no_room_waits_too() -> None:
         await broker.begin(records(1))
         broker.files.free_bytes = 0
 
-        first, second = write(records(2)), write(records(3))
+        first, second, third = (write(records(index)) for index in (2, 3, 4))
         refused = await outcomes(broker.store(first), broker.store(second))
         assert [type(error) for error in refused] == [DiskFull, DiskFull]
         broker.files.free_bytes = None
-        assert isinstance((await outcomes(broker.store(second)))[0], DiskFull)
-        broker.threads.make_way(GROUP)
-        await outcomes(broker.store(first), broker.store(second))
+        assert isinstance((await outcomes(broker.store(third)))[0], DiskFull)
+        ended = await broker.make_way()
 
+        assert [(outcome.job, outcome.error) for outcome in ended] == [
+            (first, None),
+            (second, None),
+            (third, None),
+        ]
         assert indexes(await broker.read(ReadEntries(group=GROUP, first_index=1, bytes_max=1 << 20))) == [
             1,
             2,
             3,
+            4,
         ]
+
+    with_broker(work)
+
+
+def test_a_job_refused_behind_a_retry_that_is_under_way_is_not_overtaken() -> None:
+    async def work(broker: Broker) -> None:
+        await broker.begin(records(1))
+        broker.files.free_bytes = 0
+        await outcomes(broker.store(write(records(2))))
+        broker.files.free_bytes = None
+
+        behind = broker.store(write(records(3)))  # given before anybody tries again, refused after
+        ended = await broker.make_way()
+        last = broker.store(write(records(4)))
+
+        assert isinstance((await outcomes(behind))[0], DiskFull)
+        assert [outcome.error for outcome in ended] == [None, None]
+        await last
+
+    with_broker(work)
+
+
+def test_a_retry_without_room_keeps_what_waits() -> None:
+    async def work(broker: Broker) -> None:
+        await broker.begin(records(1))
+        broker.files.free_bytes = 0
+        await outcomes(broker.store(write(records(2))))
+
+        assert await broker.make_way() == []
+        broker.files.free_bytes = None
+        assert len(await broker.make_way()) == 1
+        assert await broker.make_way() == []
+
+    with_broker(work)
+
+
+def test_a_mistake_among_what_waited_is_told_with_its_job() -> None:
+    async def work(broker: Broker) -> None:
+        await broker.begin(records(1))
+        broker.files.free_bytes = 0
+        await outcomes(broker.store(write(records(2))), broker.store(write(records(7))))
+        broker.files.free_bytes = None
+
+        ended = await broker.make_way()
+
+        assert [type(outcome.error) for outcome in ended] == [type(None), AssertionError]
 
     with_broker(work)
 
@@ -299,9 +355,9 @@ def test_a_new_group_that_found_no_room_is_made_when_there_is_some() -> None:
         assert isinstance((await outcomes(broker.store(write(records(1)))))[0], DiskFull)
 
         broker.files.free_bytes = None
-        broker.threads.make_way(GROUP)
-        await broker.store(write(records(1)))
+        (ended,) = await broker.make_way()
 
+        assert ended.error is None
         assert indexes(await broker.read(ReadEntries(group=GROUP, first_index=1, bytes_max=1))) == [1]
 
     with_broker(work)

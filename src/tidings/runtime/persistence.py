@@ -1,8 +1,8 @@
 """Persistence: a turn's work for the disk is handed to the threads, and what came of it is told to the node.
 
-Its one rule: flushes are written one after the other, and so are the jobs of one group; where the disk is
-full the same work is tried again, where it cannot be trusted the broker ends. It must not know what is
-written. Tests: tests/runtime/test_persistence.py
+Its one rule: flushes are written one after the other, and the storage keeps the order of a group's jobs;
+where the disk is full the same work is tried again, where it cannot be trusted the broker ends. It must not
+know what is written. Tests: tests/runtime/test_persistence.py
 """
 
 from __future__ import annotations
@@ -13,11 +13,11 @@ from functools import partial
 from typing import Any, Protocol
 
 from tidings.config.exits import Exit
-from tidings.node.jobs import Compute, ReadJob, RemoveGroup, StorageJob
+from tidings.node.jobs import ReadJob, RemoveGroup, StorageJob
 from tidings.node.turn import Turn
 from tidings.raft.outbox import Flush
-from tidings.runtime.storage import Then
-from tidings.storage.errors import Damaged, DiskFull
+from tidings.runtime.storage import LateOutcome, Then
+from tidings.storage.errors import Damaged, DiskFull, StorageError
 from tidings.storage.wal import WalPosition
 from tidings.telemetry.events import EventLog
 
@@ -52,7 +52,7 @@ class Storage(Protocol):
     def cut(self, below_file: int, then: Then) -> None: ...
     def mark(self, group: int, *, is_damaged: bool) -> None: ...
     def store(self, job: StorageJob, then: Then) -> None: ...
-    def make_way(self, group: int) -> None: ...
+    def make_way(self, group: int, then: Then) -> None: ...
     def read(self, job: ReadJob, then: Then) -> None: ...
 
 
@@ -73,7 +73,7 @@ class Persistence:
         self._node = node
         self._storage = storage
         self._is_log_full = False
-        self._full: dict[int, list[StorageJob]] = {}  # by group: what found no room, and what is behind it
+        self._waiting_counts: dict[int, int] = {}  # by group: jobs that the storage keeps until there is room
         self._retries: set[asyncio.TimerHandle] = set()
         self._untold: list[Callable[[], None]] | None = None  # while paused: outcomes that wait
         self._is_closed = False
@@ -133,7 +133,7 @@ class Persistence:
             self._try_again(partial(self._flush, flush))
             return
         if error is not None:
-            self._owner.fail(Exit.DISK_FAILED, f"the write-ahead log failed: {error}")
+            self._owner.fail(_exit_for(error), f"the write-ahead log failed: {error}")
             return
         assert position is not None
         if self._is_log_full:
@@ -145,7 +145,7 @@ class Persistence:
 
     def _was_cut(self, _result: object, error: Exception | None) -> None:
         if error is not None:
-            self._owner.fail(Exit.DISK_FAILED, f"cutting the write-ahead log failed: {error!r}")
+            self._owner.fail(_exit_for(error), f"cutting the write-ahead log failed: {error!r}")
 
     # -- segments and checkpoints
 
@@ -154,36 +154,46 @@ class Persistence:
 
     def _stored(self, job: StorageJob, result: object, error: Exception | None) -> None:
         if isinstance(error, DiskFull):
-            self._wait_for_room(job, error)
+            self._waits_for_room(job.group, error)
         elif isinstance(error, Damaged):
             self._damaged(job.group, error)
         elif error is not None:
             reason = f"{type(job).__name__} of group {job.group} failed: {error!r}"
-            self._owner.fail(Exit.DISK_FAILED, reason)
+            self._owner.fail(_exit_for(error), reason)
         else:
-            waiting = self._full.get(job.group)
-            if waiting is not None and (not waiting or isinstance(job, RemoveGroup)):
-                del self._full[job.group]
-                self._room_changed("")
+            if isinstance(job, RemoveGroup):
+                self._waits_no_more(job.group)
             self._node.stored(job, result, self._owner.now_ms())
             self._owner.wake()
 
-    def _wait_for_room(self, job: StorageJob, error: DiskFull) -> None:
-        """The storage refuses what comes behind it for the same group, so the order is kept."""
-        waiting = self._full.setdefault(job.group, [])
-        waiting.append(job)
-        if len(waiting) == 1:
+    def _waits_for_room(self, group: int, error: DiskFull) -> None:
+        is_first = group not in self._waiting_counts
+        self._waiting_counts[group] = self._waiting_counts.get(group, 0) + 1
+        if is_first:
             self._room_changed(str(error))
-            self._try_again(partial(self._store_again, job.group))
+            self._try_again(partial(self._make_way, group))
 
-    def _store_again(self, group: int) -> None:
-        waiting = self._full.get(group)
-        if waiting is None:
-            return  # the group was removed
-        self._full[group] = []  # full until the first of them is done
-        self._storage.make_way(group)
-        for job in waiting:
-            self._store(job)
+    def _make_way(self, group: int) -> None:
+        if group in self._waiting_counts:  # else it was removed
+            self._storage.make_way(group, self._telling(partial(self._way_made, group)))
+
+    def _way_made(self, group: int, outcomes: list[LateOutcome] | None, error: Exception | None) -> None:
+        if error is not None:
+            self._owner.fail(_exit_for(error), f"waiting jobs of group {group} failed: {error!r}")
+            return
+        assert outcomes is not None
+        if group in self._waiting_counts:
+            self._waiting_counts[group] -= len(outcomes)
+            if self._waiting_counts[group]:
+                self._try_again(partial(self._make_way, group))
+            else:
+                self._waits_no_more(group)
+        for outcome in outcomes:
+            self._stored(outcome.job, outcome.result, outcome.error)
+
+    def _waits_no_more(self, group: int) -> None:
+        if self._waiting_counts.pop(group, None) is not None:
+            self._room_changed("")
 
     def _damaged(self, group: int, error: Damaged) -> None:
         self._owner.log.event("replica_damaged", group=group, reason=str(error))
@@ -203,8 +213,7 @@ class Persistence:
         if isinstance(error, Damaged):
             self._damaged(getattr(job, "group", 0), error)
         elif error is not None:
-            code = Exit.FAILED if isinstance(job, Compute) else Exit.DISK_FAILED
-            self._owner.fail(code, f"{type(job).__name__} failed: {error!r}")
+            self._owner.fail(_exit_for(error), f"{type(job).__name__} failed: {error!r}")
             return
         then(result)
         self._owner.wake()
@@ -220,7 +229,13 @@ class Persistence:
         self._retries.add(retry)
 
     def _room_changed(self, reason: str) -> None:
-        is_full = self._is_log_full or bool(self._full)
+        is_full = self._is_log_full or bool(self._waiting_counts)
         if is_full and not self._node.is_storage_full:
             self._owner.log.warning("disk_full", reason=reason)
         self._node.is_storage_full = is_full
+
+
+def _exit_for(error: Exception) -> Exit:
+    """A disk is said to have failed only where it was the disk: nobody shall replace one for a mistake of
+    ours."""
+    return Exit.DISK_FAILED if isinstance(error, StorageError | OSError) else Exit.FAILED

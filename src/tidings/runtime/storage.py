@@ -8,7 +8,9 @@ know what is in an entry, nor why a job was given. Tests: tests/runtime/test_sto
 from __future__ import annotations
 
 import asyncio
+from collections import deque
 from collections.abc import Callable
+from dataclasses import dataclass
 from time import perf_counter
 from typing import Any
 
@@ -44,6 +46,15 @@ from tidings.storage.wal_format import Mark
 
 _SMALL_FLUSH_BYTES = 128 * 1024
 Then = Callable[[Any, Exception | None], None]  # any: the job's result
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LateOutcome:
+    """What came of a job that had found no room when it was given."""
+
+    job: StorageJob
+    result: object
+    error: Exception | None
 
 
 class StorageThreads:
@@ -89,6 +100,7 @@ class StorageThreads:
         self._in_wal_thread(self._wal.mark, group, mark, then=_ignore)
 
     def store(self, job: StorageJob, then: Then) -> None:
+        """DiskFull: the job is kept, and so is what comes behind it for its group, until `make_way`."""
         if isinstance(job, RemoveGroup):
             self._in_wal_thread(self._wal.forget, job.group, then=_ignore)
         self._segment_thread.submit(self._groups.do, job, then=then)
@@ -96,9 +108,9 @@ class StorageThreads:
     def read(self, job: ReadJob, then: Then) -> None:
         self._read_thread.submit(self._groups.read, job, then=then)
 
-    def make_way(self, group: int) -> None:
-        """The group's jobs that found no room come again now, in their order."""
-        self._segment_thread.submit(self._groups.make_way, group, then=_ignore)
+    def make_way(self, group: int, then: Then) -> None:
+        """Try again what the group waits for room for; tells a list of LateOutcome, of those that ended."""
+        self._segment_thread.submit(self._groups.make_way, group, then=then)
 
     def close(self) -> None:
         """End the threads after what they are at, and close all files. What was promised is in the log."""
@@ -161,19 +173,34 @@ class _Groups:
         self._metadata = metadata
         # New groups get their folder with their first entry: a topic that is never written to costs no file.
         self._begun: dict[int, BeginGroup] = {}
-        self._full: set[int] = set()  # a job of theirs found no room: others must not overtake it
+        # What found no room, and behind it what must not overtake it. The order is kept here, where the jobs
+        # are done: whoever gave them learns of a refusal only after having given more.
+        self._waiting: dict[int, deque[StorageJob]] = {}
 
     def do(self, job: StorageJob) -> object:
-        if job.group in self._full and not isinstance(job, DropBelow | RemoveGroup):
+        if job.group in self._waiting and not isinstance(job, DropBelow | RemoveGroup):
+            self._waiting[job.group].append(job)
             raise DiskFull("an earlier job of the group waits for room")
         try:
             return self._do(job)
         except DiskFull:
-            self._full.add(job.group)
+            self._waiting.setdefault(job.group, deque()).append(job)
             raise
 
-    def make_way(self, group: int) -> None:
-        self._full.discard(group)
+    def make_way(self, group: int) -> list[LateOutcome]:
+        outcomes: list[LateOutcome] = []
+        waiting = self._waiting.get(group)
+        while waiting:
+            result, failure = None, None
+            try:
+                result = self._do(waiting[0])
+            except DiskFull:
+                return outcomes
+            except Exception as error:  # noqa: BLE001 - told to the one who asked, who decides
+                failure = error
+            outcomes.append(LateOutcome(job=waiting.popleft(), result=result, error=failure))
+        self._waiting.pop(group, None)
+        return outcomes
 
     def close(self) -> None:
         """Without a sync: what is behind the checkpoints is in the log, as after a crash."""
@@ -197,7 +224,7 @@ class _Groups:
             case BeginGroup():
                 self._begun[job.group] = job
             case RemoveGroup():
-                self._full.discard(job.group)
+                self._waiting.pop(job.group, None)
                 self._begun.pop(job.group, None)
                 store_or_none = self._stores.pop(job.group, None)
                 if store_or_none is not None:
