@@ -7,8 +7,12 @@ import pytest
 from tests.node.client import Client, fetched, produced
 from tests.node.machine import Machine
 from tests.node.world import CHECKPOINT_MS, World
+from tidings.node.messages import RAFT
 from tidings.protocol.errors import ErrorCode
 from tidings.protocol.messages.create_topics import CreateTopicsResponse
+from tidings.raft import wire
+from tidings.raft.entries import Entry, EntryKind
+from tidings.raft.messages import Append
 
 SMALL_SEGMENTS = {"segment.bytes": "16384"}
 
@@ -201,6 +205,27 @@ def test_damaged_metadata_is_fetched_again(world: World, client: Client, group: 
 
     assert world[3].node.metadata.applied_index == world[1].node.metadata.applied_index
     assert 0 not in world[3].disk.damage_marks
+
+
+def test_entries_that_contradict_the_log_cost_one_replica_its_files_and_nothing_else(
+    world: World, client: Client, group: int
+) -> None:
+    leader, follower = world.lead(group), follower_of(world, group)
+    held = follower.replica(group).group
+    last = held.log.entry_at(held.last_index)
+    wrong = Entry(last.index + 1, last.term, EntryKind.RECORDS, last.next_offset + 7, 1, b"seven too far")
+    append = Append(group, held.term, leader.member, follower.member, last.index, last.term, 0, [wrong], 0, 0)
+
+    follower.receive(leader.member, RAFT + b"".join(wire.encode([append])))
+    world.run(1)
+    was_damaged = follower.replica(group).group.damaged
+    world.run_until(lambda: world.is_even(group) and is_whole(follower, group))
+    client.produce(b"more", group=group)
+    world.run_until(lambda: world.is_even(group))
+
+    assert was_damaged
+    assert follower.events.count("replica_damaged") == 1
+    assert follower.replica(group).high_watermark == 11
 
 
 # -- below the log start

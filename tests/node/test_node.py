@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import pytest
+
 from tests.fakes.world import make_batch
 from tests.node.client import EARLIEST, LATEST, Client, fetched, produced
 from tests.node.machine import Machine
 from tests.node.world import World
+from tidings.node.messages import RAFT, PeerMessageError
 from tidings.protocol.apis import ApiKey
 from tidings.protocol.errors import ErrorCode
 from tidings.protocol.messages.metadata import (
@@ -13,6 +16,8 @@ from tidings.protocol.messages.metadata import (
     MetadataRequestTopic,
     MetadataResponse,
 )
+from tidings.raft import wire
+from tidings.raft.messages import VoteReply
 
 
 def followers_of(world: World, group: int) -> list[Machine]:
@@ -259,3 +264,14 @@ def test_batches_of_several_partitions_are_saved_by_one_flush(world: World, clie
 
     written = [flush for flush in leader.flushes[flush_count:] if set(flush.last) >= set(groups)]
     assert len(written) == 1
+
+
+@pytest.mark.parametrize(("sender", "receiver"), [(102, 101), (103, 102)], ids=["for another", "to another"])
+def test_a_peer_speaks_for_itself_alone_and_to_this_broker_alone(
+    world: World, sender: int, receiver: int
+) -> None:
+    vote = VoteReply(0, 1, sender, receiver, pre=False, granted=True, asked_term=1)
+    frame = RAFT + b"".join(wire.encode([vote]))
+
+    with pytest.raises(PeerMessageError, match=f"member {sender} to member {receiver}"):
+        world[1].node.receive(103, frame, world.now_ms)

@@ -147,7 +147,7 @@ def test_a_committed_entry_is_never_cut_off() -> None:
     talk = Conversation(1, 1)
     talk.append(1, (2, 1), [], commit_index=2)
 
-    with pytest.raises(AssertionError):
+    with pytest.raises(LogDiverged):
         talk.append(5, (1, 1), [entry(2, 5)])
 
     assert talk.terms() == [1, 1]

@@ -124,8 +124,21 @@ def test_a_count_larger_than_the_frame_is_refused_before_anything_is_made() -> N
         Entry(8, 4, EntryKind.RECORDS, 0, 1, b"a"),
         Entry(8, 3, EntryKind.START, 0, 0, b""),
         Entry(8, 3, 99, 0, 0, b""),
+        Entry(8, 3, EntryKind.MEMBERSHIP, 0, 0, b""),
+        Entry(8, 3, EntryKind.MEMBERSHIP, 0, 0, Membership(voters=(1, 2)).encode() + b"?"),
+        Entry(8, 3, EntryKind.MEMBERSHIP, 0, 0, Membership(voters=(), learners=(1,)).encode()),
+        Entry(8, 3, EntryKind.LOG_START, 0, 0, bytes(7)),
     ],
-    ids=["gap", "newer term than its sender", "start is no entry", "unknown kind"],
+    ids=[
+        "gap",
+        "newer term than its sender",
+        "start is no entry",
+        "unknown kind",
+        "membership cut off",
+        "membership with a tail",
+        "membership without voters",
+        "short log start",
+    ],
 )
 def test_entries_that_no_leader_sends_are_refused(entry: Entry) -> None:
     with pytest.raises(WireError):

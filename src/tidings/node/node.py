@@ -39,9 +39,10 @@ from tidings.node.timers import Timers
 from tidings.node.turn import Place, Turn, pack
 from tidings.protocol.schema import Message
 from tidings.raft import wire
-from tidings.raft.errors import WireError
+from tidings.raft.errors import LogDiverged, WireError
 from tidings.raft.group import Group
 from tidings.raft.host import RaftHost
+from tidings.raft.messages import Message as RaftMessage
 from tidings.raft.outbox import Flush
 
 # An idle broker ticks so often per shortest election timeout: a loop that stood still is told by ticks that
@@ -125,7 +126,7 @@ class Node:
         """A frame from a peer. Raises PeerMessageError for what no broker of this format sends."""
         self.now_ms = now_ms
         if frame[:1] == peer_messages.RAFT:
-            self._step(frame, now_ms)
+            self._step(member, frame, now_ms)
             return
         said = peer_messages.decode(frame)
         match said:
@@ -144,14 +145,36 @@ class Node:
             case peer_messages.Stopping():
                 self.living.peer_stopping(member)
 
-    def _step(self, frame: bytes, now_ms: int) -> None:
+    def _step(self, member: int, frame: bytes, now_ms: int) -> None:
         try:
-            for message in wire.decode(frame, len(peer_messages.RAFT)):
-                self.host.step(message, now_ms)
+            messages = wire.decode(frame, len(peer_messages.RAFT))
+            if messages:
+                self._check_ends(messages[0], member)
+            for message in messages:
+                self._step_one(message, now_ms)
         except WireError as error:
             raise PeerMessageError(str(error)) from error
         finally:
             self._consequences.install_starts()
+
+    def _check_ends(self, message: RaftMessage, member: int) -> None:
+        """A broker votes and acknowledges for itself alone: who it is, was settled when it connected."""
+        if (message.sender, message.receiver) != (member, self.member):
+            raise PeerMessageError(
+                f"messages of member {message.sender} to member {message.receiver} "
+                f"from member {member} to member {self.member}"
+            )
+
+    def _step_one(self, message: RaftMessage, now_ms: int) -> None:
+        """A log that contradicts its leader's costs one replica, not the broker. The metadata has nothing to
+        go on with meanwhile: there the broker ends."""
+        try:
+            self.host.step(message, now_ms)
+        except LogDiverged as error:
+            if message.group == METADATA_GROUP:
+                raise
+            self.tell("replica_damaged", group=message.group, reason=str(error))
+            self.damaged(message.group, now_ms)
 
     def peer_up(self, member: int, broker_id: int, now_ms: int) -> None:
         self.now_ms = now_ms

@@ -13,6 +13,7 @@ from enum import IntEnum
 
 _U16 = struct.Struct("<H")
 _MEMBER = struct.Struct("<Q")
+LOG_START_BYTES = 8  # the payload of such an entry
 
 
 class EntryKind(IntEnum):

@@ -8,6 +8,7 @@ must not know what the leader will do with the answer. Tests: tests/raft/test_fo
 from __future__ import annotations
 
 from tidings.raft.entries import Entry
+from tidings.raft.errors import LogDiverged
 from tidings.raft.leading import take_membership
 from tidings.raft.messages import Append, AppendReply, InstallStart
 from tidings.raft.roles import become_follower
@@ -43,10 +44,8 @@ def on_append(group: GroupState, append: Append, now_ms: int) -> None:
     if agreed_index < group.commit_index:
         # What is committed here agrees with every leader's log: go on behind it.
         known = entries[: group.commit_index - agreed_index]
-        assert all(e.index <= log.start_index or log.term_at(e.index) == e.term for e in known), (
-            group.group,
-            append,
-        )
+        if not all(e.index <= log.start_index or log.term_at(e.index) == e.term for e in known):
+            raise LogDiverged(f"entries {known[0].index} to {known[-1].index} are committed here otherwise")
         entries = entries[len(known) :]
         agreed_index = group.commit_index
     elif agreed_index > log.last_index or log.term_at(agreed_index) != append.prev_term:

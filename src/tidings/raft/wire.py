@@ -14,7 +14,7 @@ from __future__ import annotations
 import struct
 from collections.abc import Callable, Sequence
 
-from tidings.raft.entries import Entry, EntryKind
+from tidings.raft.entries import LOG_START_BYTES, Entry, EntryKind, Membership
 from tidings.raft.errors import WireError
 from tidings.raft.messages import Append, AppendReply, Message
 from tidings.raft.wire_kinds import DECODERS, ENCODERS, TIMEOUT_NOW
@@ -23,6 +23,7 @@ FORMAT_VERSION = 1
 _FRAME = struct.Struct("<BQQI")
 _ENTRY = struct.Struct("<QQqIIB")
 _ENTRY_BYTES = _ENTRY.size
+_RECORDS = EntryKind.RECORDS
 _ENTRY_KIND_MAX = EntryKind.COMMAND
 # Every kind: u8 kind, u32 group, u64 term, then its own fields.
 _APPEND = struct.Struct(
@@ -140,7 +141,10 @@ def _decode_append(frame: bytes, at: int, sender: int, receiver: int) -> tuple[M
             raise WireError(
                 f"entry {entry_index} (term {entry_term}, kind {kind}, {payload_bytes} bytes) at {index}"
             )
-        entries.append(Entry(entry_index, entry_term, kind, base_offset, record_count, frame[at:end]))
+        payload = frame[at:end]
+        if kind != _RECORDS:
+            _check_payload(kind, payload)
+        entries.append(Entry(entry_index, entry_term, kind, base_offset, record_count, payload))
         at = end
     return (
         Append(
@@ -157,6 +161,19 @@ def _decode_append(frame: bytes, at: int, sender: int, receiver: int) -> tuple[M
         ),
         at,
     )
+
+
+def _check_payload(kind: int, payload: bytes) -> None:
+    """Of the kinds whose payload is this room's: an entry in the log can be refused no more."""
+    if kind == EntryKind.MEMBERSHIP:
+        try:
+            membership = Membership.decode(payload)
+        except ValueError as error:
+            raise WireError(str(error)) from error
+        if not membership.voters:
+            raise WireError("a membership without voters")
+    elif kind == EntryKind.LOG_START and len(payload) != LOG_START_BYTES:
+        raise WireError(f"a log start of {len(payload)} bytes")
 
 
 def _decode_append_reply(frame: bytes, at: int, sender: int, receiver: int) -> tuple[Message, int]:
