@@ -8,6 +8,9 @@ from tidings.raft.messages import AppendReply, DoubtReply, DoubtRequest, VoteRep
 from tidings.raft.state import Role
 
 
+STILL = ((0, (1, 2, 3)),)  # the voters that a group of three began with
+
+
 def lose_last_flush(network: Network, member: int, entries: int) -> None:
     """What a cut tail takes away: the newest entries, although they were synced."""
     del network.disks[member].tails[GROUP][-entries:]
@@ -121,8 +124,8 @@ def test_after_the_round_a_vote_still_asks_for_all_that_others_held() -> None:
     network.collect()
     (round_number,) = {m.round_number for m in network.sent if isinstance(m, DoubtRequest)}
     for phase in (1, 2):
-        network.deliver(DoubtReply(GROUP, 1, 2, 3, round_number, phase, 1, 1, ()))
-        network.deliver(DoubtReply(GROUP, 1, 1, 3, round_number, phase, 2, 1, ()))
+        network.deliver(DoubtReply(GROUP, 1, 2, 3, round_number, phase, 1, 1, STILL))
+        network.deliver(DoubtReply(GROUP, 1, 1, 3, round_number, phase, 2, 1, STILL))
     assert not network.group(3).doubtful
 
     network.group(2).campaign(network.now_ms)
@@ -200,8 +203,8 @@ def test_answers_of_another_life_or_phase_are_ignored() -> None:
     network.settle()
     round_number = max(m.round_number for m in network.sent if isinstance(m, DoubtRequest))
 
-    network.deliver(DoubtReply(GROUP, 1, 2, 3, round_number + 1, 1, 9, 9, ()))
-    network.deliver(DoubtReply(GROUP, 1, 2, 3, round_number, 2, 9, 9, ()))
+    network.deliver(DoubtReply(GROUP, 1, 2, 3, round_number + 1, 1, 9, 9, STILL))
+    network.deliver(DoubtReply(GROUP, 1, 2, 3, round_number, 2, 9, 9, STILL))
 
     assert network.group(3).doubtful
 

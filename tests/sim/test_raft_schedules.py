@@ -9,9 +9,6 @@ from tidings.sim.schedule import run_schedule
 PART_COUNT = 8
 SCHEDULES_PER_PART = 250
 
-# Seeds that once failed, each for another reason.
-ONCE_FAILED = ()
-
 
 @pytest.mark.parametrize("part", range(PART_COUNT))
 def test_all_invariants_hold_whatever_goes_wrong(part: int) -> None:

@@ -35,12 +35,13 @@ class RecoveredGroup:
     has_files: bool = False
     is_doubtful: bool = False
     is_damaged: bool = False
+    membership_index: int = 0  # of a damaged one: the index as of which its members are known
     is_read_only: bool = False  # damaged, and nobody else has it: nothing of it may be changed
 
     def add_to(self, host: RaftHost, now_ms: int) -> Group:
         return host.add(
             group=self.group,
-            start=self.start,
+            start=replace(self.start, index=self.membership_index) if self.is_damaged else self.start,
             hard=self.hard,
             tail=list(self.tail),
             first_index=self.first.index + 1,
@@ -55,7 +56,14 @@ class RecoveredGroup:
         log."""
         start = StartState(index=0, term=0, offset=0, membership=self.start.membership)
         return replace(
-            self, start=start, first=start, tail=(), segments=(), is_damaged=True, is_read_only=False
+            self,
+            start=start,
+            first=start,
+            tail=(),
+            segments=(),
+            is_damaged=True,
+            is_read_only=False,
+            membership_index=max(self.start.index, self.membership_index),
         )
 
 

@@ -24,10 +24,13 @@ this replica too, and that leader could crash and answer without it. Catching up
 asking would not do: that leader may be of an older term than the forgotten vote, which is held by a voter it
 does not hear.
 
-Who is asked: the voters as this replica knows them, and as those who answer do, for it may have lost the news
-of who votes now, too, and then a promise may have been counted by leaders that it does not know. Members
-that were replaced since, perhaps with their disks, need not answer: an answer that knows of it says so, the
-owner says so (RaftHost.forget_member), or they say themselves that they hold nothing of the group (unheld).
+Who is asked: the voters as this replica knows them, and as those who answer do, for it may have lost the
+news of who votes now, too, and then a promise may have been counted by leaders that it does not know. Voters
+change one at a time, so of three or more, every majority of the next electorate has a member of the one
+before besides this replica: asking all of each leads to the newest. Members that were replaced since,
+perhaps with their disks, need not answer: an answer that knows of it says so, the owner says so
+(RaftHost.forget_member), or they say themselves that they hold nothing of the group (unheld). But where such
+a member stands in the newest electorate known, there is a newer one still to be found.
 
 A whole group in doubt goes on once all answer: answering needs no trust in oneself, what was committed is on
 a voter that lost nothing, and the replica with the newest log stands. The only voter of a group has nobody to
@@ -44,9 +47,11 @@ PHASE_FORGET = 1
 PHASE_HOLDINGS = 2
 
 
-def begin(group: GroupState, now_ms: int) -> None:
+def begin(group: GroupState, known_index: int, now_ms: int) -> None:
+    """`known_index`: the index as of which this replica knows its membership, also where its log is gone."""
     group.doubt = Doubt(group.around.random.getrandbits(63))
     group.counts = False
+    learn(group.doubt, ((known_index, group.members.at(known_index).voters),))
     ask(group, now_ms)
 
 
@@ -86,8 +91,16 @@ def learn(doubt: Doubt, electorates: tuple[tuple[int, tuple[int, ...]], ...]) ->
 
 
 def voters_to_ask(group: GroupState, doubt: Doubt) -> list[int]:
+    """Those who hold nothing of the group any more, or are gone for good, are not waited for, unless they
+    stand in the newest electorate known: then there is a newer one, and who knows of it must be found."""
+    newest = doubt.electorates[max(doubt.electorates)]
     voters = dict.fromkeys(voter for electorate in doubt.electorates.values() for voter in electorate)
-    return [voter for voter in voters if voter != group.member and voter not in group.peers.gone]
+    return [
+        voter
+        for voter in voters
+        if voter != group.member
+        and (voter in newest or not (voter in group.peers.gone or voter in doubt.without_replica))
+    ]
 
 
 def on_doubt_request(group: GroupState, request: DoubtRequest) -> None:
@@ -128,13 +141,15 @@ def on_doubt_reply(group: GroupState, reply: DoubtReply, now_ms: int) -> None:
         return
     doubt.term = max(doubt.term, reply.term)
     voters_before = voters_to_ask(group, doubt)
-    learn(doubt, reply.electorates)
-    voters = voters_to_ask(group, doubt)
-    if doubt.phase == PHASE_FORGET:
+    if not reply.electorates:
+        doubt.without_replica[reply.sender] = None
+    elif doubt.phase == PHASE_FORGET:
         doubt.forgot[reply.sender] = None
     else:
         doubt.answers[reply.sender] = None
         doubt.floor = max(doubt.floor, (reply.last_term, reply.last_index))
+    learn(doubt, reply.electorates)
+    voters = voters_to_ask(group, doubt)
     answered = doubt.forgot if doubt.phase == PHASE_FORGET else doubt.answers
     if voters != voters_before or all(voter in answered for voter in voters):
         ask(group, now_ms)

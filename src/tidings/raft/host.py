@@ -77,8 +77,9 @@ class RaftHost:
     ) -> Group:
         """Take up a group: a new one, or one recovered from its checkpoint (`start`) and the entries behind
         it (`tail`, all durable). Storage can give entries from `first_index` on, whose first record has
-        `first_offset`."""
+        `first_offset`. Of a damaged one only the membership counts, and the index as of which it is known."""
         assert group not in self.groups, group
+        known_index = start.index
         if damaged:
             start, tail = StartState(index=0, term=0, offset=0, membership=start.membership), []
         added = Group(self._around, group, start, hard, tail)
@@ -88,7 +89,7 @@ class RaftHost:
         added.damaged = damaged
         added.begin(now_ms)
         if doubtful or damaged:
-            doubt.begin(added, now_ms)
+            doubt.begin(added, known_index, now_ms)
         election.first_attempt(added, now_ms)
         early = self._early.pop(group, None)
         if early is not None:

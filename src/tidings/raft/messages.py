@@ -255,7 +255,8 @@ class DoubtRequest(Message):
 
 class DoubtReply(Message):
     """What the sender holds, all of it durable: its term, its newest entry, and who votes as far as it knows:
-    (index, voters) as of its commit index, then of every membership behind that."""
+    (index, voters) as of its commit index, then of every membership behind that; none at all: it holds
+    nothing of the group."""
 
     __slots__ = ("electorates", "last_index", "last_term", "phase", "round_number")
 

@@ -133,7 +133,9 @@ def entries_read(group: GroupState, member: int, entries: list[Entry], now_ms: i
         return
     follower.is_waiting = False
     group.outbox.dirty[group.group] = None
-    if entries[0].index == follower.next_index and entries[-1].index <= group.log.last_index:
+    log = group.log
+    is_next = entries[0].index == follower.next_index and entries[-1].index <= log.last_index
+    if is_next and follower.next_index > log.start_index:  # the log start may have moved while storage read
         send_append(group, follower, follower.next_index - 1, entries, now_ms)
         follower.next_index += len(entries)
 

@@ -104,6 +104,7 @@ class Doubt:
         "phase",
         "round_number",
         "term",
+        "without_replica",
     )
 
     def __init__(self, round_number: int) -> None:
@@ -112,6 +113,7 @@ class Doubt:
         # Members that answered the first phase; and the second one, since all had answered the first.
         self.forgot: dict[int, None] = {}
         self.answers: dict[int, None] = {}
+        self.without_replica: dict[int, None] = {}  # members that said that they hold nothing of the group
         # Who may have counted a promise: the voters as of the newest commit index heard of, and of all
         # memberships behind it, by the index of each.
         self.electorates_index = -1

@@ -93,7 +93,7 @@ class GroupImage:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RecoveredGroup:
-    """What a start finds of one group."""
+    """What a start finds of one group. Of a damaged one only the membership and its index can be trusted."""
 
     start: StartState
     hard: HardState
@@ -162,13 +162,8 @@ class FlushLog:
         return self._hard_states.get(group, NO_HARD_STATE)
 
     def recover(self, group: int, image: GroupImage) -> RecoveredGroup:
-        if image.is_damaged:  # nothing is taken from it but who may know more
-            start = StartState(index=0, term=0, offset=0, membership=image.checkpoint.membership)
-            first_index, first_offset = 1, 0
-            tail: list[Entry] = []
-        else:
-            start, tail = image.checkpoint, self.tail(group, image)
-            first_index, first_offset = image.first_index, image.log_start.offset
+        start = image.checkpoint
+        tail = [] if image.is_damaged else self.tail(group, image)
         hard = self.hard_state_of(group)
         last_term = tail[-1].term if tail else start.term
         if (
@@ -179,8 +174,8 @@ class FlushLog:
             start=start,
             hard=hard,
             tail=tail,
-            first_index=first_index,
-            first_offset=first_offset,
+            first_index=image.first_index,
+            first_offset=image.log_start.offset,
             is_damaged=image.is_damaged,
             is_in_doubt=image.is_in_doubt,
         )
@@ -238,6 +233,11 @@ class FlushLog:
             entries = entries[places[0] + 1 :]
         starts = (place for place, entry in enumerate(entries) if entry.kind == EntryKind.START)
         return entries[: next(starts, len(entries))]
+
+
+def blank(membership: Membership) -> StartState:
+    """What a group begins with that has no entry yet, or none left."""
+    return StartState(index=0, term=0, offset=0, membership=membership)
 
 
 def without_group(flush: Flush, group: int) -> Flush:

@@ -13,13 +13,13 @@ from dataclasses import dataclass
 from random import Random
 from typing import Protocol
 
-from tidings.raft.entries import Entry, EntryKind, Membership, StartState
+from tidings.raft.entries import Entry, EntryKind, Membership
 from tidings.raft.host import RaftHost
 from tidings.raft.messages import Message
 from tidings.raft.outbox import Flush, ReadConfirmed, ReadEntries, StartWanted
 from tidings.sim.clock import MS, Action, Agenda, DriftingClock
 from tidings.sim.disk import Disk
-from tidings.sim.flush_log import NO_HARD_STATE, RecoveredGroup
+from tidings.sim.flush_log import NO_HARD_STATE, RecoveredGroup, blank
 from tidings.sim.replica import Replica
 from tidings.sim.swarm import Knobs
 
@@ -168,7 +168,7 @@ class Machine:
         host = self.host
         assert host is not None
         assert not self.had_replica(group), (self.member, group)
-        self.disk.add_group(group, StartState(index=0, term=0, offset=0, membership=membership))
+        self.disk.add_group(group, blank(membership))
         self._add(host, group, self.disk.recover()[group])
 
     def had_replica(self, group: int) -> bool:
@@ -200,8 +200,9 @@ class Machine:
             damaged=found.is_damaged,
             now_ms=self.clock.now_ms,
         )
+        start = blank(found.start.membership) if found.is_damaged else found.start
         self.replicas[group] = self._parts.replica(
-            group=added, start=found.start, disk=self.disk, knobs=self._knobs.replica
+            group=added, start=start, disk=self.disk, knobs=self._knobs.replica
         )
 
     # -- the end of a turn

@@ -88,13 +88,9 @@ class Reassignment:
             self._world.note("ops", f"group {group}: proposed {step}")
 
     def _is_named(self, group: int, member: int) -> bool:
-        """Whether the member is still of the group, for all that is committed and for the leader."""
-        leader = self._world.leader_of(group)
+        """Whether the member is still of the group, for all that is committed."""
         membership = self._world.invariants.committed[group].membership
-        return leader is None or any(
-            member in (*named.voters, *named.learners)
-            for named in (membership, leader.replicas[group].group.membership)
-        )
+        return member in membership.voters or member in membership.learners
 
     def _can_listen(self, newcomer: int, group: int, step: Membership) -> bool:
         """Have a replica on the newcomer, if that is possible."""

@@ -10,13 +10,14 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from random import Random
 
-from tidings.raft.entries import Entry, Membership, StartState
+from tidings.raft.entries import Entry, Membership
 from tidings.raft.group import Group
 from tidings.raft.messages import AppendReply, InstallReply, Message, VoteReply
 from tidings.raft.outbox import ReadConfirmed
 from tidings.sim.clock import MS, Agenda
 from tidings.sim.describe import describe_message, describe_replica
 from tidings.sim.disk import Disk
+from tidings.sim.flush_log import blank
 from tidings.sim.invariants import Invariants
 from tidings.sim.machine import Machine, Parts
 from tidings.sim.network import Network
@@ -60,7 +61,7 @@ class World:
             self.lossy[group] = {}
             self.invariants.group_created(group, membership)
             for member in voters:
-                self.disks[member].add_group(group, first_start(membership))
+                self.disks[member].add_group(group, blank(membership))
         for machine in self.machines.values():
             machine.start()
 
@@ -290,11 +291,6 @@ class World:
     def note(self, who: object, text: str) -> None:
         if self.trace.is_on:
             self.trace.line(who, text)
-
-
-def first_start(membership: Membership) -> StartState:
-    """What a group begins with that never had an entry."""
-    return StartState(index=0, term=0, offset=0, membership=membership)
 
 
 def _ignore(machine: Machine, read: ReadConfirmed) -> None:
