@@ -50,7 +50,7 @@ class PartitionRoom:
 
 
 def plan_topic(site: Site, topic: CreatableTopic, room: PartitionRoom) -> CreateTopic:
-    """The command that creates a topic as asked for, or TopicRefused. All topics of a request share `room`."""
+    """The command that creates a topic as asked for, or TopicRefused. A request's topics share `room`."""
     check_name(topic.name)
     if topic.name in site.cluster.topics:
         raise TopicRefused(ErrorCode.TOPIC_ALREADY_EXISTS, f"Topic '{topic.name}' already exists.")

@@ -123,3 +123,17 @@ def test_unknown_partitions_do_not_hold_back_the_others(world: World, partition:
     partition.advanced(world.now_ms)
 
     assert [result.error_code for result in results_of(asked)] == [0, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION]
+
+
+def test_a_partition_is_named_once(world: World, partition: Partition) -> None:
+    partitions = [DeleteRecordsPartition(partition_index=0, offset=offset) for offset in (1, 2)]
+    body = DeleteRecordsRequest(
+        topics=[DeleteRecordsTopic(name="t", partitions=partitions)], timeout_ms=TIMEOUT_MS
+    )
+    asked = world.send(ApiKey.DELETE_RECORDS, 2, body)
+
+    world.logs[partition.group].log_start_offset = 1
+    partition.advanced(world.now_ms)
+
+    assert [result.error_code for result in results_of(asked)] == [0, ErrorCode.INVALID_REQUEST]
+    assert world.logs[partition.group].asked_log_starts == [1]

@@ -123,3 +123,21 @@ def test_other_resources_are_refused(world: World, kind: int, name: str, code: E
 
     assert (result.error_code, result.configs) == (code, [])
     assert result.error_message
+
+
+@pytest.mark.parametrize(
+    ("asked", "told_count"),
+    [([["retention.ms"], ["retention.ms", "segment.ms"]], 2), ([["retention.ms"], None], len(TOPIC_OPTIONS))],
+)
+def test_a_resource_named_often_is_described_once_with_all_that_is_asked(
+    world: World, asked: list[list[str] | None], told_count: int
+) -> None:
+    resources = [
+        DescribeConfigsResource(resource_type=TOPIC, resource_name="t", configuration_keys=keys)
+        for keys in asked
+    ]
+    body = DescribeConfigsRequest(resources=resources)
+
+    (result,) = world.ask(ApiKey.DESCRIBE_CONFIGS, 4, body, DescribeConfigsResponse).results
+
+    assert len(by_name(result)) == told_count

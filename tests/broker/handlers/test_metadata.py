@@ -283,3 +283,11 @@ def test_one_request_creates_only_so_many_topics(world: World) -> None:
     codes = [topic.error_code for topic in response.topics]
     assert len(world.broker.cluster.topics) == CREATED_TOPICS_MAX
     assert codes.count(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION) == 5
+
+
+def test_a_topic_named_often_is_described_once(world: World) -> None:
+    world.create_topic("t")
+
+    response = ask(world, body_of("t", "u", "t", "t"))
+
+    assert [topic.name for topic in response.topics] == ["t", "u"]

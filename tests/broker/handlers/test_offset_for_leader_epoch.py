@@ -69,3 +69,12 @@ def test_a_follower_refuses(world: World, partition: Partition) -> None:
 
 def test_an_unknown_partition(world: World, partition: Partition) -> None:
     assert ask(world, 1, index=1).error_code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+
+
+def test_a_partition_named_often_is_answered_once(world: World, partition: Partition) -> None:
+    asked = OffsetForLeaderPartition(partition=0, current_leader_epoch=-1, leader_epoch=1)
+    body = OffsetForLeaderEpochRequest(topics=[OffsetForLeaderTopic(topic="t", partitions=[asked] * 3)] * 2)
+
+    response = world.ask(ApiKey.OFFSET_FOR_LEADER_EPOCH, 4, body, OffsetForLeaderEpochResponse)
+
+    assert [len(topic.partitions) for topic in response.topics] == [1, 0]

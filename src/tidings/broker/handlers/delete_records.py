@@ -34,6 +34,7 @@ def handle(site: Site, request: Request, now_ms: int) -> Message | None:
     assert isinstance(body, DeleteRecordsRequest), body
     gathering = Gathering(request)
     deadline_ms = now_ms + max(0, body.timeout_ms)
+    seen: set[tuple[str, int]] = set()
     response = DeleteRecordsResponse()
     for topic in body.topics:
         results = []
@@ -42,10 +43,13 @@ def handle(site: Site, request: Request, now_ms: int) -> Message | None:
                 partition_index=asked.partition_index, low_watermark=NO_OFFSET
             )
             partition = site.partitions.by_name.get((topic.name, asked.partition_index))
-            if partition is None:
+            if (topic.name, asked.partition_index) in seen:
+                result.error_code = ErrorCode.INVALID_REQUEST
+            elif partition is None:
                 result.error_code = site.why_missing(topic.name, asked.partition_index)
             else:
                 _delete(_Deletion(gathering, partition, result, asked.offset, deadline_ms), now_ms)
+            seen.add((topic.name, asked.partition_index))
             results.append(result)
         response.topics.append(DeleteRecordsTopicResult(name=topic.name, partitions=results))
     return gathering.seal(response)

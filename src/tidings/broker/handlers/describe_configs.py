@@ -9,7 +9,8 @@ Tests: tests/broker/handlers/test_describe_configs.py
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 
 from tidings.broker.requests import Request
 from tidings.broker.resources import (
@@ -35,13 +36,22 @@ from tidings.protocol.messages.describe_configs import (
 from tidings.protocol.schema import Message
 
 
+@dataclass(frozen=True, slots=True)
+class _Asked:
+    """A resource, described once however often it is named, and the settings that are asked for; None: all."""
+
+    kind: int
+    name: str
+    keys: set[str] | None
+
+
 def handle(site: Site, request: Request, now_ms: int) -> Message | None:
     body = request.body
     assert isinstance(body, DescribeConfigsRequest), body
     results = []
-    for resource in body.resources:
+    for resource in _once_each(body.resources):
         result = DescribeConfigsResult(
-            error_message=None, resource_type=resource.resource_type, resource_name=resource.resource_name
+            error_message=None, resource_type=resource.kind, resource_name=resource.name
         )
         try:
             configs = _describe(site, resource)
@@ -49,15 +59,25 @@ def handle(site: Site, request: Request, now_ms: int) -> Message | None:
             result.error_code = refused.code
             result.error_message = str(refused)
         else:
-            result.configs = [config for config in configs if _is_asked(resource, config)]
+            result.configs = [
+                config for config in configs if resource.keys is None or config.name in resource.keys
+            ]
             for config in result.configs:
                 _leave_out(config, body)
         results.append(result)
     return DescribeConfigsResponse(results=results)
 
 
-def _is_asked(resource: DescribeConfigsResource, config: DescribeConfigsResourceResult) -> bool:
-    return resource.configuration_keys is None or config.name in resource.configuration_keys
+def _once_each(resources: Sequence[DescribeConfigsResource]) -> list[_Asked]:
+    asked: dict[tuple[int, str], set[str] | None] = {}
+    for resource in resources:
+        which = resource.resource_type, resource.resource_name
+        known = asked.setdefault(which, set())
+        if known is None or resource.configuration_keys is None:
+            asked[which] = None
+        else:
+            known.update(resource.configuration_keys)
+    return [_Asked(kind, name, keys) for (kind, name), keys in asked.items()]
 
 
 def _leave_out(config: DescribeConfigsResourceResult, body: DescribeConfigsRequest) -> None:
@@ -67,8 +87,8 @@ def _leave_out(config: DescribeConfigsResourceResult, body: DescribeConfigsReque
         config.documentation = None
 
 
-def _describe(site: Site, resource: DescribeConfigsResource) -> list[DescribeConfigsResourceResult]:
-    kind, name = resource.resource_type, resource.resource_name
+def _describe(site: Site, resource: _Asked) -> list[DescribeConfigsResourceResult]:
+    kind, name = resource.kind, resource.name
     cluster = site.cluster.cluster_configs()
     if kind == ResourceType.BROKER and name != ALL_BROKERS_NAME:
         _check_broker(site, name)

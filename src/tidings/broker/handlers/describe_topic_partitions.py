@@ -9,6 +9,8 @@ The one rule: nothing is created here. Tests: tests/broker/handlers/test_describ
 
 from __future__ import annotations
 
+from collections.abc import Collection
+
 from tidings.broker.cluster import PartitionRow
 from tidings.broker.handlers.metadata import TOPIC_OPERATIONS, describe_partition, why_unknown
 from tidings.broker.requests import Request
@@ -30,6 +32,7 @@ def handle(site: Site, request: Request, now_ms: int) -> Message | None:
     assert isinstance(body, DescribeTopicPartitionsRequest), body
     response = DescribeTopicPartitionsResponse()
     room = max(1, min(body.response_partition_limit, PARTITIONS_MAX))
+    alive = site.liveness.alive()
     for name in _names(site, body):
         row = site.cluster.topics.get(name)
         if row is None:
@@ -49,7 +52,7 @@ def handle(site: Site, request: Request, now_ms: int) -> Message | None:
             DescribeTopicPartitionsResponseTopic(
                 name=row.name,
                 topic_id=row.topic_id,
-                partitions=[_describe(site, partition) for partition in page],
+                partitions=[_describe(site, partition, alive) for partition in page],
                 topic_authorized_operations=TOPIC_OPERATIONS,
             )
         )
@@ -67,8 +70,10 @@ def _names(site: Site, body: DescribeTopicPartitionsRequest) -> list[str]:
     return [name for name in names if name >= body.cursor.topic_name]
 
 
-def _describe(site: Site, row: PartitionRow) -> DescribeTopicPartitionsResponsePartition:
-    described = describe_partition(site, row)
+def _describe(
+    site: Site, row: PartitionRow, alive: Collection[int]
+) -> DescribeTopicPartitionsResponsePartition:
+    described = describe_partition(site, row, alive)
     return DescribeTopicPartitionsResponsePartition(
         error_code=described.error_code,
         partition_index=described.partition_index,

@@ -13,6 +13,8 @@ made sure of first (port Freshness), for a bounded time. Tests: tests/broker/han
 
 from __future__ import annotations
 
+from collections.abc import Collection
+
 from tidings.broker.changes import Change, make_changes
 from tidings.broker.cluster import PartitionRow, TopicRow
 from tidings.broker.outcome import Outcome
@@ -59,6 +61,8 @@ _NULL_NAME_SINCE = 12
 def handle(site: Site, request: Request, now_ms: int) -> Message | None:
     body = request.body
     assert isinstance(body, MetadataRequest), body
+    if body.topics is not None:  # named twice, a topic is still described once
+        body.topics = list({(topic.topic_id, topic.name): topic for topic in body.topics}.values())
     missing = _topics_to_create(site, body)
     if not missing:
         return _answer_freshly(site, request, body, now_ms + FRESHNESS_WAIT_MS)
@@ -137,11 +141,12 @@ def _answer(site: Site, version: int, body: MetadataRequest) -> MetadataResponse
 
 def _make_answer(site: Site, version: int, body: MetadataRequest) -> MetadataResponse:
     rows = site.listed_brokers()
+    alive = site.liveness.alive()
     asks_for_all = body.topics is None or (version <= _EMPTY_MEANS_ALL_UNTIL and not body.topics)
     if asks_for_all:
-        topics = [describe_topic(site, row) for row in site.cluster.topics.values()]
+        topics = [_describe_topic(site, row, alive) for row in site.cluster.topics.values()]
     else:
-        topics = [_describe_asked(site, version, asked) for asked in body.topics or ()]
+        topics = [_describe_asked(site, version, asked, alive) for asked in body.topics or ()]
     if body.include_topic_authorized_operations:
         for topic in topics:
             if topic.error_code == ErrorCode.NONE:
@@ -161,7 +166,9 @@ def _make_answer(site: Site, version: int, body: MetadataRequest) -> MetadataRes
     )
 
 
-def _describe_asked(site: Site, version: int, asked: MetadataRequestTopic) -> MetadataResponseTopic:
+def _describe_asked(
+    site: Site, version: int, asked: MetadataRequestTopic, alive: Collection[int]
+) -> MetadataResponseTopic:
     if asked.topic_id != ZERO_UUID:
         row = site.cluster.topics_by_id.get(asked.topic_id)
         if row is None:
@@ -169,10 +176,10 @@ def _describe_asked(site: Site, version: int, asked: MetadataRequestTopic) -> Me
             return MetadataResponseTopic(
                 error_code=ErrorCode.UNKNOWN_TOPIC_ID, name=name, topic_id=asked.topic_id
             )
-        return describe_topic(site, row)
+        return _describe_topic(site, row, alive)
     row = site.cluster.topics.get(asked.name or "")
     if row is not None:
-        return describe_topic(site, row)
+        return _describe_topic(site, row, alive)
     return MetadataResponseTopic(error_code=why_unknown(asked.name or ""), name=asked.name or "")
 
 
@@ -184,19 +191,18 @@ def why_unknown(name: str) -> ErrorCode:
     return ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
 
 
-def describe_topic(site: Site, row: TopicRow) -> MetadataResponseTopic:
+def _describe_topic(site: Site, row: TopicRow, alive: Collection[int]) -> MetadataResponseTopic:
     return MetadataResponseTopic(
         error_code=ErrorCode.NONE,
         name=row.name,
         topic_id=row.topic_id,
-        partitions=[describe_partition(site, partition) for partition in row.partitions],
+        partitions=[describe_partition(site, partition, alive) for partition in row.partitions],
     )
 
 
-def describe_partition(site: Site, row: PartitionRow) -> MetadataResponsePartition:
+def describe_partition(site: Site, row: PartitionRow, alive: Collection[int]) -> MetadataResponsePartition:
     """A leader that does not answer is none: clients that know its address would only wait for it."""
     liveness = site.liveness
-    alive = liveness.alive()
     leader = liveness.leader_of(row.group)
     has_leader = leader.broker_id in alive
     return MetadataResponsePartition(

@@ -23,14 +23,16 @@ from tidings.protocol.schema import Message
 def handle(site: Site, request: Request, now_ms: int) -> Message | None:
     body = request.body
     assert isinstance(body, OffsetForLeaderEpochRequest), body
-    topics = [
-        OffsetForLeaderTopicResult(
-            topic=topic.topic,
-            partitions=[_answer(site, topic.topic, asked) for asked in topic.partitions],
-        )
-        for topic in body.topics
-    ]
-    return OffsetForLeaderEpochResponse(topics=topics)
+    seen: set[tuple[str, int]] = set()
+    response = OffsetForLeaderEpochResponse()
+    for topic in body.topics:
+        answers = []
+        for asked in topic.partitions:
+            if (topic.topic, asked.partition) not in seen:  # named twice, it is answered once
+                seen.add((topic.topic, asked.partition))
+                answers.append(_answer(site, topic.topic, asked))
+        response.topics.append(OffsetForLeaderTopicResult(topic=topic.topic, partitions=answers))
+    return response
 
 
 def _answer(site: Site, name: str, asked: OffsetForLeaderPartition) -> EpochEndOffset:
