@@ -18,9 +18,11 @@ class FakeOwner:
         self.timers = Timers()
         self.leaders = {int(name[1:]): member for name, member in leaders.items()}
         self.sent: list[tuple[int, Ping]] = []
+        self.looked_at: list[int] = []
 
-    def knows_leaders(self, groups: Sequence[int]) -> bool:
-        return all(self.leaders.get(group) for group in groups)
+    def first_unled(self, groups: Sequence[int]) -> int | None:
+        self.looked_at += groups
+        return next((group for group in groups if not self.leaders.get(group)), None)
 
     def leading_members(self, groups: Sequence[int]) -> set[int]:
         return {self.leaders[group] for group in groups if self.leaders.get(group)}
@@ -88,6 +90,24 @@ def test_a_group_without_a_leader_is_waited_for() -> None:
     asked.freshness.check()
 
     assert (count_without_a_leader, asked.count) == (0, 1)
+
+
+def test_while_one_group_has_no_leader_the_others_are_not_looked_at_again() -> None:
+    owner = FakeOwner(g1=12, g2=0, g3=12)
+    asked = Asked(owner, 1, 2, 3)
+    asked.pong(12)
+    owner.looked_at.clear()
+
+    asked.freshness.check()
+    looked_at_while_unled = list(owner.looked_at)
+    owner.leaders.update({1: 0, 2: 12})
+    asked.freshness.check()
+    count_without_the_first = asked.count
+    owner.leaders[1] = 12
+    asked.freshness.check()
+
+    assert looked_at_while_unled == [2]
+    assert (count_without_the_first, asked.count) == (0, 1)
 
 
 def test_after_a_leaders_death_the_answer_waits_for_the_next_one() -> None:

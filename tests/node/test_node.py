@@ -8,6 +8,7 @@ from tests.fakes.world import make_batch
 from tests.node.client import EARLIEST, LATEST, Client, fetched, produced
 from tests.node.machine import Machine
 from tests.node.world import World
+from tidings.node.freshness import Freshness
 from tidings.node.messages import RAFT, PeerMessageError
 from tidings.protocol.apis import ApiKey
 from tidings.protocol.errors import ErrorCode
@@ -275,3 +276,30 @@ def test_a_peer_speaks_for_itself_alone_and_to_this_broker_alone(
 
     with pytest.raises(PeerMessageError, match=f"member {sender} to member {receiver}"):
         world[1].node.receive(103, frame, world.now_ms)
+
+
+class CountedFreshness(Freshness):
+    """How often those who wait for leaders are looked at."""
+
+    check_count = 0
+
+    def check(self) -> None:
+        self.check_count += 1
+        super().check()
+
+
+def test_committed_records_have_nobody_look_for_leaders_but_a_connection_has(
+    world: World, client: Client
+) -> None:
+    (group,) = client.create_topic()
+    leader = world.lead(group)
+    follower = followers_of(world, group)[0]
+    leader.node.freshness = freshness = CountedFreshness(leader.node)
+
+    client.produce_many(10, group=group)
+    count_after_records = freshness.check_count
+    leader.node.peer_up(follower.member, follower.broker_id, world.now_ms)
+    leader.turn()
+
+    assert count_after_records == 0
+    assert freshness.check_count == 1

@@ -26,8 +26,8 @@ class FakeOwner:
     def metadata_index(self) -> int:
         return self.index
 
-    def knows_leaders(self, groups: Sequence[int]) -> bool:
-        return self.leaders_known.issuperset(groups)
+    def first_unled(self, groups: Sequence[int]) -> int | None:
+        return next((group for group in groups if group not in self.leaders_known), None)
 
     def living_members(self) -> list[int]:
         return self.peers

@@ -49,6 +49,12 @@ class Consequences:
     def __init__(self, node: ConsequencesOwner) -> None:
         self._node = node
         self._leaders_version = 0  # of the table that everybody here knows of
+        self._beginning: set[int] = (
+            set()
+        )  # groups led here without a committed entry of the leader's own term
+        self._seen: tuple[int, int] | None = (
+            None  # versions of the living and of the metadata; None: look again
+        )
         self._led_terms: dict[int, int] = {}  # group -> term in which this broker was elected
         self._resets: dict[int, list[ResetLog]] = {}  # by the flush that must be durable before
 
@@ -75,6 +81,7 @@ class Consequences:
         """Groups are gone: who led them is of no interest any more."""
         groups = self._node.host.groups
         self._led_terms = {group: term for group, term in self._led_terms.items() if group in groups}
+        self._beginning &= groups.keys()
 
     def settle(self, now_ms: int) -> None:
         """Tell the owners of the groups what changed, until nothing new comes of it."""
@@ -84,7 +91,7 @@ class Consequences:
             changed, outbox.changed = outbox.changed, {}
             if changed:
                 self._roles_changed(changed, now_ms)
-                self._leaders_changed()
+                self._node.living.changed()
             advanced, outbox.advanced = outbox.advanced, {}
             if advanced:
                 self._groups_advanced(advanced, now_ms)
@@ -93,8 +100,10 @@ class Consequences:
                     confirmed.group, confirmed.context, leads=confirmed.index is not None
                 )
         if self._leaders_version != self._node.host.leaders.version:
+            # Of groups that this broker has no replica of, too.
             self._leaders_version = self._node.host.leaders.version
-            self._leaders_changed()
+            self._node.living.changed()
+        self._tell_waiters()
         if outbox.settled:
             self._node.note_settled(outbox.settled)
             outbox.settled = {}
@@ -116,16 +125,21 @@ class Consequences:
                 self._node.replicas.role_changed(group, now_ms)
             raft_group = self._node.host.groups.get(group)
             if raft_group is None or not raft_group.is_leader:
+                self._beginning.discard(group)
                 self._node.confirmations.leadership_lost(group)
             elif self._led_terms.get(group) != raft_group.term:
                 self._led_terms[group] = raft_group.term
+                self._beginning.add(group)
                 self._node.tell("leader_elected", log=self._title_of(group), epoch=raft_group.term)
 
-    def _leaders_changed(self) -> None:
-        """Of groups that this broker has no replica of, too."""
-        self._node.living.changed()
-        self._node.settling.check()
-        self._node.freshness.check()
+    def _tell_waiters(self) -> None:
+        """Those who wait for leaders or metadata, when one of both is not what it was: hardly ever, where
+        most turns commit records."""
+        seen = (self._node.living.version, self._node.metadata.applied_index)
+        if seen != self._seen:
+            self._seen = seen
+            self._node.settling.check()
+            self._node.freshness.check()
 
     def _groups_advanced(self, groups: Mapping[int, None], now_ms: int) -> None:
         for group in groups:
@@ -133,8 +147,13 @@ class Consequences:
                 self._node.metadata.advance(now_ms)
             else:
                 self._node.replicas.advanced(group, now_ms)
-        self._node.settling.check()
-        self._node.freshness.check()
+            if group in self._beginning and self._has_begun(group):
+                self._beginning.discard(group)
+                self._seen = None
+
+    def _has_begun(self, group: int) -> bool:
+        led = self._node.host.groups.get(group)
+        return led is None or led.term_start_committed
 
     def _title_of(self, group: int) -> str:
         replica = self._node.replicas.by_group.get(group)

@@ -23,7 +23,7 @@ class FreshnessOwner(Protocol):
 
     timers: Timers
 
-    def knows_leaders(self, groups: Sequence[int]) -> bool: ...
+    def first_unled(self, groups: Sequence[int]) -> int | None: ...
     def leading_members(self, groups: Sequence[int]) -> set[int]: ...
     def send_to(self, member: int, frame: bytes) -> None: ...
 
@@ -31,7 +31,7 @@ class FreshnessOwner(Protocol):
 class _Waiting:
     """A question that is put off."""
 
-    __slots__ = ("alarm", "groups", "members", "then")
+    __slots__ = ("alarm", "groups", "members", "then", "unled")
 
     def __init__(
         self, groups: tuple[int, ...], members: set[int], alarm: Alarm, then: Callable[[], None]
@@ -40,6 +40,7 @@ class _Waiting:
         self.members = members  # leaders' brokers that have not answered
         self.alarm = alarm
         self.then = then
+        self.unled: int | None = None  # one of the groups that had no leader when it was last looked
 
 
 class Freshness:
@@ -83,7 +84,12 @@ class Freshness:
 
     def _check(self, context: int) -> None:
         waiting = self._waiting.get(context)
-        if waiting is not None and not waiting.members and self._owner.knows_leaders(waiting.groups):
+        if waiting is None or waiting.members:
+            return
+        if waiting.unled is not None and self._owner.first_unled((waiting.unled,)) is not None:
+            return  # as before; the other groups need not be looked at
+        waiting.unled = self._owner.first_unled(waiting.groups)
+        if waiting.unled is None:
             self._finish(context)
 
     def _finish(self, context: int) -> None:

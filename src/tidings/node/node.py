@@ -299,14 +299,16 @@ class Node:
     def metadata_index(self) -> int:
         return self.metadata.applied_index
 
-    def knows_leaders(self, groups: Sequence[int]) -> bool:
-        """Leaders that can be asked for their end: one that is elected cannot tell it before an entry of its
-        own term is committed, which it knows itself."""
-        return all(
-            group not in self.broker.cluster.partitions
-            or (self.living.leader_of(group).broker_id >= 0 and not self._begins_to_lead(group))
-            for group in groups
-        )
+    def first_unled(self, groups: Sequence[int]) -> int | None:
+        """The first without a leader that can be asked for its end: one that is elected cannot tell it before
+        an entry of its own term is committed, which it knows itself."""
+        partitions = self.broker.cluster.partitions
+        for group in groups:
+            if group in partitions and (
+                self.living.leader_of(group).broker_id < 0 or self._begins_to_lead(group)
+            ):
+                return group
+        return None
 
     def _begins_to_lead(self, group: int) -> bool:
         led = self.host.groups.get(group)
