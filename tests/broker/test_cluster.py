@@ -122,6 +122,27 @@ def test_a_replacement_takes_over_what_was_placed_on_the_broker(cluster: Cluster
     assert found.broker_id == 1
 
 
+def test_a_disk_that_was_replaced_does_not_come_back(cluster: Cluster) -> None:
+    old_member = cluster.state.brokers[1].member
+    cluster.apply(register(1, member=999, replaces=True))
+
+    outcomes = [cluster.apply(register(broker_id, member=old_member, replaces=True)) for broker_id in (1, 9)]
+
+    assert [outcome.code for outcome in outcomes] == [ErrorCode.DUPLICATE_BROKER_REGISTRATION] * 2
+    assert cluster.state.gone_members == {old_member}
+    assert cluster.state.brokers[1].member == 999
+
+
+def test_the_disk_of_a_removed_broker_does_not_come_back(cluster: Cluster) -> None:
+    cluster.apply(register(7))
+    cluster.apply(RemoveBroker(broker_id=7))
+
+    outcome = cluster.apply(register(7))
+
+    assert outcome.code is ErrorCode.DUPLICATE_BROKER_REGISTRATION
+    assert 7 not in cluster.state.brokers
+
+
 def test_a_broker_that_holds_replicas_is_not_removed(cluster: Cluster) -> None:
     cluster.apply(create())
     held_by = cluster.state.topics["t"].partitions[0].replicas[0]

@@ -24,6 +24,7 @@ def make_cluster() -> Cluster:
         register(1),
         register(2),
         register(3, member=2**64 - 1),
+        register(2, member=77, replaces=True),
         create("gone", OTHER_ID),
         create(),
         DeleteTopic(topic_id=OTHER_ID),
@@ -45,6 +46,7 @@ def test_a_saved_state_holds_everything() -> None:
     assert (saved.topics_by_id, saved.partitions) == (state.topics_by_id, state.partitions)
     assert saved.broker_configs == state.broker_configs
     assert saved.skipped_groups == state.skipped_groups
+    assert saved.gone_members == state.gone_members != set()
 
 
 def test_a_saved_state_goes_on_as_the_original() -> None:

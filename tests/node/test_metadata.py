@@ -218,6 +218,21 @@ def test_a_stranger_is_told_of_a_refusal_by_word(world: World) -> None:
     assert (member, said.proposal, said.code) == (STRANGER, proposal, ErrorCode.UNKNOWN_TOPIC_ID)
 
 
+@pytest.mark.parametrize("command", [b"", b"\x02{}", b'\x01{"do":"Later"}', b'\x01{"do":"DeleteTopic"}'])
+def test_a_command_that_the_leader_cannot_read_is_refused_and_not_appended(
+    world: World, command: bytes
+) -> None:
+    leader = world.lead(METADATA_GROUP)
+    follower = other_than(world, leader)
+    last_index = leader.node.metadata.group.log.last_index
+
+    outcome = answered(world, propose(world, follower, command + b" "))
+
+    assert outcome is not None
+    assert outcome.code == ErrorCode.UNSUPPORTED_VERSION
+    assert leader.node.metadata.group.log.last_index == last_index
+
+
 def test_a_leaders_word_on_a_proposal_answers_it_once(world: World) -> None:
     follower = other_than(world, world.lead(METADATA_GROUP))
     sent: list[bytes] = []

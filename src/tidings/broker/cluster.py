@@ -80,6 +80,7 @@ class ClusterState:
         self.broker_configs: dict[int, dict[str, str]] = {}  # by broker id; commands.ALL_BROKERS for all
         self.next_group = METADATA_GROUP + 1
         self.next_producer_id = FIRST_PRODUCER_ID
+        self.gone_members: set[int] = set()  # disks that were replaced, or whose broker was removed
         self.skipped_groups: list[range] = []  # numbers that commands gave out which are lost
         self._changes: dict[type[Command], Callable[..., Outcome]] = {
             commands.FormCluster: self._form_cluster,
@@ -145,6 +146,9 @@ class ClusterState:
         if is_replaced and not command.replaces:
             text = f"broker {command.broker_id} is known with another disk: replace it, or take another id"
             raise Refused(ErrorCode.DUPLICATE_BROKER_REGISTRATION, text)
+        if command.member in self.gone_members:
+            text = "this disk was replaced, or its broker removed: it may come back with an empty one only"
+            raise Refused(ErrorCode.DUPLICATE_BROKER_REGISTRATION, text)
         other = self.broker_of_member(command.member)
         if other is not None and other.broker_id != command.broker_id:
             text = f"this disk belongs to broker {other.broker_id}, not {command.broker_id}"
@@ -159,8 +163,9 @@ class ClusterState:
             peer_port=command.peer_port,
             rack=command.rack,
         )
-        if not is_replaced:
+        if known is None or not is_replaced:
             return Outcome()
+        self.gone_members.add(known.member)
         return Outcome(groups=tuple(row.group for row in self.groups_of(command.broker_id)))
 
     def _remove_broker(self, command: commands.RemoveBroker) -> Outcome:
@@ -170,7 +175,7 @@ class ClusterState:
         if held:
             text = f"broker {command.broker_id} still holds replicas of {held} partitions"
             raise Refused(ErrorCode.INVALID_REQUEST, text)
-        del self.brokers[command.broker_id]
+        self.gone_members.add(self.brokers.pop(command.broker_id).member)
         self.broker_configs.pop(command.broker_id, None)
         return Outcome()
 

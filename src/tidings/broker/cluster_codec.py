@@ -50,6 +50,7 @@ def encode_cluster(state: ClusterState) -> bytes:
         "next_group": state.next_group,
         "next_producer_id": state.next_producer_id,
         "skipped_groups": [[skipped.start, skipped.stop] for skipped in state.skipped_groups],
+        "gone_members": sorted(state.gone_members),
         "brokers": brokers,
         "topics": topics,
         "broker_configs": list(state.broker_configs.items()),
@@ -75,6 +76,7 @@ def _from_tables(tables: dict[str, Any]) -> ClusterState:  # Any: what JSON hold
     state.next_group = int(tables["next_group"])
     state.next_producer_id = int(tables["next_producer_id"])
     state.skipped_groups = [range(first, end) for first, end in tables.get("skipped_groups", ())]
+    state.gone_members = set(tables.get("gone_members", ()))
     for broker_id, member, directory, host, port, peer_host, peer_port, rack in tables["brokers"]:
         state.brokers[broker_id] = BrokerRow(
             broker_id=broker_id,

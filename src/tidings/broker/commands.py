@@ -3,8 +3,9 @@
     u8 format = 1 | UTF-8 JSON: {"do": the command's class name, its fields}; byte strings as hexadecimal text
 
 The one rule: bytes once written are read for ever: a field is only ever added, with a default, and a command
-that is not known (written by a newer version) is an error, never skipped. Metadata changes are rare, so a
-format that a person can read serves better than a small one.
+that is not known (written by a newer version) is an error, never skipped. So a new kind or field raises the
+format that brokers speak to each other, and a leader appends only what it can read. Metadata changes are
+rare, so a format that a person can read serves better than a small one.
 It must not know what a command does (cluster.py). Tests: tests/broker/test_commands.py
 """
 
@@ -190,5 +191,5 @@ def decode_command(payload: bytes) -> Command:
         if "assignments" in values:
             values["assignments"] = tuple(tuple(replicas) for replicas in values["assignments"])
         return kind(**values)
-    except (AttributeError, KeyError, TypeError, ValueError) as error:
+    except (AttributeError, KeyError, RecursionError, TypeError, ValueError) as error:
         raise CommandError(f"a metadata command that cannot be read: {error}") from error

@@ -15,6 +15,7 @@ from random import Random
 from typing import Protocol
 
 from tidings.broker.cluster import METADATA_GROUP
+from tidings.broker.commands import CommandError, decode_command
 from tidings.broker.dispatch import Broker
 from tidings.broker.outcome import Outcome
 from tidings.config.options import Config
@@ -93,9 +94,17 @@ class Metadata:
         return bool(self._proposals)
 
     def proposed_by_peer(self, message: Propose, now_ms: int) -> None:
-        """Another broker's proposal: append it if this broker leads, else let the proposer try again."""
-        if self.group.is_leader and not self.is_frozen:
-            self._append(message.proposal + message.command, now_ms)
+        """Another broker's proposal: append it if this broker leads, else let the proposer try again. What
+        cannot be read is not appended: it would stop every broker that came to apply it, for ever."""
+        if not self.group.is_leader or self.is_frozen:
+            return
+        try:
+            decode_command(message.command)
+        except CommandError as error:
+            refused = Refused(message.proposal, ErrorCode.UNSUPPORTED_VERSION, str(error))
+            self._owner.send_to(_proposer(message.proposal), refused.encode())
+            return
+        self._append(message.proposal + message.command, now_ms)
 
     def advance(self, now_ms: int) -> None:
         """Apply what is newly committed, and on this broker's own disk (see Replica.advance); answer the
@@ -188,7 +197,7 @@ class Metadata:
 
     def _tell_stranger(self, proposal: bytes, outcome: Outcome) -> None:
         """Who is registered becomes a member, and sees what is done in its own log."""
-        member, _ = _PROPOSAL.unpack(proposal)
+        member = _proposer(proposal)
         membership = self.group.membership
         if member in membership.voters or member in membership.learners:
             return
@@ -201,3 +210,8 @@ class Metadata:
             self.group.propose(EntryKind.COMMAND, payload, 0, now_ms)
         except (NotLeader, LogFull):
             return  # it is sent again by tick, as long as somebody waits for it
+
+
+def _proposer(proposal: bytes) -> int:
+    member, _ = _PROPOSAL.unpack(proposal)
+    return int(member)

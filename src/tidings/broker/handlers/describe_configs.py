@@ -38,7 +38,7 @@ from tidings.protocol.schema import Message
 
 @dataclass(frozen=True, slots=True)
 class _Asked:
-    """A resource, described once however often it is named, and the settings that are asked for; None: all."""
+    """A resource, described once however often it is named, and the settings asked for; None: all."""
 
     kind: int
     name: str
