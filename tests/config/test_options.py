@@ -65,6 +65,12 @@ def test_a_value_out_of_its_bounds_is_refused_by_name(option: str, value: int) -
         ({"batch_bytes_max": 17 * 1024 * 1024}, "batch_bytes_max"),
         ({"restart_pause_ms_max": 100}, "restart_pause_ms_min"),
         ({"memory_bytes_max": 1024 * 1024}, "request_bytes_max"),
+        ({"request_bytes_max": 29 * 1024 * 1024}, "peer_frame_bytes_max"),
+        ({"start_piece_bytes": 29 * 1024 * 1024}, "peer_frame_bytes_max"),
+        (
+            {"append_bytes_max": 29 * 1024 * 1024, "inflight_bytes_max": 64 * 1024 * 1024},
+            "peer_frame_bytes_max",
+        ),
     ],
 )
 def test_options_that_contradict_each_other_are_refused(options: dict[str, int], blamed: str) -> None:

@@ -6,7 +6,7 @@ from tidings.node.messages import RAFT
 from tidings.node.turn import FRAME_BYTES, pack
 from tidings.raft import wire
 from tidings.raft.entries import Entry, EntryKind
-from tidings.raft.messages import Append, Message, TimeoutNow
+from tidings.raft.messages import Append, AppendReply, Message, TimeoutNow
 
 
 def append(receiver: int, payload_bytes: int) -> Append:
@@ -39,3 +39,25 @@ def test_a_frame_is_closed_when_it_holds_enough() -> None:
     frames = pack([big, beat_behind_it])
 
     assert [unpacked(buffers) for _, buffers in frames] == [[big], [beat_behind_it]]
+
+
+def test_a_frame_is_closed_before_it_holds_too_much() -> None:
+    half = FRAME_BYTES // 2
+    messages = [append(8, half), append(8, half), TimeoutNow(2, 1, 7, 8)]
+
+    frames = pack(messages)
+
+    assert [unpacked(buffers) for _, buffers in frames] == [[messages[0]], messages[1:]]
+    assert all(sum(map(len, buffers)) <= FRAME_BYTES for _, buffers in frames)
+
+
+def test_many_small_messages_are_split_too() -> None:
+    answers: list[Message] = [
+        AppendReply(group, 1, 7, 8, True, 1, 1, 1, 1, 1, False, True, 0, 0) for group in range(60_000)
+    ]
+
+    frames = pack(answers)
+
+    assert [message for _, buffers in frames for message in unpacked(buffers)] == answers
+    assert all(sum(map(len, buffers)) <= FRAME_BYTES for _, buffers in frames)
+    assert len(frames) > 1

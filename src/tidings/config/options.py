@@ -22,6 +22,9 @@ DAY_MS = 24 * 60 * MINUTE_MS
 INT32_MAX = 2**31 - 1
 INT64_MAX = 2**63 - 1
 PORT_MAX = 65_535
+# Messages between brokers share a frame up to this size; a larger one travels alone, and all that frames it
+# takes less.
+SHARED_FRAME_BYTES = 4 * MIB
 
 T = TypeVar("T")
 
@@ -249,6 +252,8 @@ def _check_together(config: Config) -> None:
     _at_most(config, "batch_bytes_max", "uncommitted_bytes_max")
     _at_most(config, "request_bytes_max", "memory_bytes_max")
     _at_most(config, "stalled_client_ms_max", "slow_reader_ms_max")
+    for name in ("request_bytes_max", "append_bytes_max", "start_piece_bytes"):
+        _fits_a_frame(config, name)
     if 2 * config.beat_interval_ms > config.election_timeout_ms_min:
         raise OptionError(
             "beat_interval_ms",
@@ -280,6 +285,17 @@ def _check_together(config: Config) -> None:
         raise OptionError("log_format", f"'{config.log_format}' is none of auto, json, text")
     if config.log_level not in ("debug", "info", "warning", "error"):
         raise OptionError("log_level", f"'{config.log_level}' is none of debug, info, warning, error")
+
+
+def _fits_a_frame(config: Config, name: str) -> None:
+    """What may have to go to a peer in one piece: refused there, it would be sent again for ever."""
+    needed_bytes = getattr(config, name) + SHARED_FRAME_BYTES
+    if needed_bytes > config.peer_frame_bytes_max:
+        raise OptionError(
+            "peer_frame_bytes_max",
+            f"{config.peer_frame_bytes_max} holds no {name} ({getattr(config, name)}) and what goes with it: "
+            f"{needed_bytes} are needed",
+        )
 
 
 def _at_most(config: Config, smaller: str, larger: str) -> None:

@@ -10,15 +10,18 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
+from tidings.config.options import SHARED_FRAME_BYTES
 from tidings.node.jobs import ReadJob, StorageJob
 from tidings.node.messages import RAFT
 from tidings.raft import wire
-from tidings.raft.messages import Append, InstallStart, Message
+from tidings.raft.messages import Append, InstallStart, Led, Message
 from tidings.raft.outbox import Flush
 
-# One frame to a peer is closed and another begun when it holds so much: a beat must not wait behind all of
-# it.
-FRAME_BYTES = 4 * 1024 * 1024
+# A frame to a peer holds no more, unless it is one message alone: a beat must not wait behind all of it.
+FRAME_BYTES = SHARED_FRAME_BYTES
+_MESSAGE_BYTES = 128  # no message is larger, but for what it carries
+_ENTRY_BYTES = 64  # as above
+_LEAD_BYTES = 12
 
 Frame = tuple[int, Sequence[bytes | memoryview]]  # the receiving member, and the buffers
 
@@ -59,16 +62,27 @@ def pack(messages: Sequence[Message]) -> list[Frame]:
 
 
 def _in_frames(messages: list[Message]) -> list[list[Message]]:
-    """The messages in order, in as many frames as their payloads ask for."""
+    """The messages in order, in as many frames as their sizes ask for."""
     frames: list[list[Message]] = [[]]
-    size_bytes = 0
+    frame_bytes = 0
     for message in messages:
-        if size_bytes > FRAME_BYTES:
+        message_bytes = _size_of(message)
+        if frame_bytes + message_bytes > FRAME_BYTES and frames[-1]:
             frames.append([])
-            size_bytes = 0
+            frame_bytes = 0
         frames[-1].append(message)
-        if isinstance(message, Append):
-            size_bytes += sum(len(entry.payload) for entry in message.entries)
-        elif isinstance(message, InstallStart):
-            size_bytes += len(message.piece)
+        frame_bytes += message_bytes
     return frames
+
+
+def _size_of(message: Message) -> int:
+    """In a frame, at most."""
+    size_bytes = _MESSAGE_BYTES
+    if isinstance(message, Append):
+        for entry in message.entries:
+            size_bytes += _ENTRY_BYTES + len(entry.payload)
+    elif isinstance(message, InstallStart):
+        size_bytes += len(message.piece)
+    elif isinstance(message, Led):
+        size_bytes += _LEAD_BYTES * len(message.leads)
+    return size_bytes
