@@ -23,6 +23,7 @@ from tidings.sim.flush_log import NO_HARD_STATE, RecoveredGroup, blank
 from tidings.sim.replica import Replica
 from tidings.sim.swarm import Knobs
 
+_FIRST_CLOCK_MS_MAX = 10_000  # clocks of machines have nothing to do with each other
 _START_DELAY_US_MAX = 5 * MS  # an owner that takes its time to make a start state
 
 
@@ -61,11 +62,12 @@ class Machine:
         parts: Parts,
     ) -> None:
         self.member = member
+        self._random = random
         self.disk = parts.disk(agenda, random, knobs.disk)
         self.clock = DriftingClock(
             agenda,
-            start_ms=int(random.random() * 10_000),
-            rate_permille=1_000 + random.randint(-knobs.drift_permille, knobs.drift_permille),
+            start_ms=int(self._random.random() * _FIRST_CLOCK_MS_MAX),
+            rate_permille=1_000 + self._random.randint(-knobs.drift_permille, knobs.drift_permille),
         )
         self.host: RaftHost | None = None
         self.replicas: dict[int, Replica] = {}
@@ -73,7 +75,6 @@ class Machine:
         self.is_lost = False  # its disk is gone: the member never comes back
         self._surroundings = surroundings
         self._agenda = agenda
-        self._random = random
         self._knobs = knobs
         self._parts = parts
         self._missed: deque[tuple[Action, object]] = deque()  # inputs that came during a pause

@@ -121,101 +121,101 @@ class Knobs:
         return not self.faults
 
 
-def draw(random: Random, duration_ms: int) -> Knobs:
+def draw(chance: Random, duration_ms: int) -> Knobs:
     """The knobs of a seed, whose random source this is."""
-    is_calm = random.random() < _CALM_SHARE
+    is_calm = chance.random() < _CALM_SHARE
     faults = (
-        () if is_calm else tuple(f for f in Fault if random.random() < 0.4) or (random.choice(list(Fault)),)
+        () if is_calm else tuple(f for f in Fault if chance.random() < 0.4) or (chance.choice(list(Fault)),)
     )
-    voter_count = random.choice((3, 3, 3, 5))
-    spare_count = random.choice((0, 1, 2)) if Fault.REASSIGN in faults else 0
+    voter_count = chance.choice((3, 3, 3, 5))
+    spare_count = chance.choice((0, 1, 2)) if Fault.REASSIGN in faults else 0
     members = range(MEMBER_FIRST, MEMBER_FIRST + voter_count + spare_count)
-    groups = range(GROUP_FIRST, GROUP_FIRST + random.choice((1, 1, 2, 3, 4)))
-    election_ms = random.choice((150, 300, 600, 1_000))
+    groups = range(GROUP_FIRST, GROUP_FIRST + chance.choice((1, 1, 2, 3, 4)))
+    election_ms = chance.choice((150, 300, 600, 1_000))
     return Knobs(
         machine_count=len(members),
-        voters_by_group={group: _place(random, members, voter_count) for group in groups},
+        voters_by_group={group: _place(chance, members, voter_count) for group in groups},
         duration_ms=duration_ms,
-        tick_ms=max(10, election_ms // random.choice((6, 10, 20))),
-        drift_permille=random.choice((0, 10, 50)),
-        raft=_draw_raft(random, election_ms),
-        network=_draw_network(random, is_calm=is_calm),
-        disk=_draw_disk(random, is_calm=is_calm, is_slow=Fault.SLOW_DISK in faults),
-        replica=_draw_replica(random),
-        workload=_draw_workload(random, len(groups)),
+        tick_ms=max(10, election_ms // chance.choice((6, 10, 20))),
+        drift_permille=chance.choice((0, 10, 50)),
+        raft=_draw_raft(chance, election_ms),
+        network=_draw_network(chance, is_calm=is_calm),
+        disk=_draw_disk(chance, is_calm=is_calm, is_slow=Fault.SLOW_DISK in faults),
+        replica=_draw_replica(chance),
+        workload=_draw_workload(chance, len(groups)),
         faults=faults,
-        fault_gap_ms=int(election_ms * random.choice((0.3, 1, 2))),
-        reassignment_interval_ms=random.choice((10, 30, 100)) if Fault.REASSIGN in faults else 100,
-        trap_share=random.choice((0.003, 0.02, 0.1)),
-        fast_restart_share=random.choice((0.3, 0.7, 1.0)),
-        downs_are_told_share=random.choice((0.0, 0.5, 1.0)),
+        fault_gap_ms=int(election_ms * chance.choice((0.3, 1, 2))),
+        reassignment_interval_ms=chance.choice((10, 30, 100)) if Fault.REASSIGN in faults else 100,
+        trap_share=chance.choice((0.003, 0.02, 0.1)),
+        fast_restart_share=chance.choice((0.3, 0.7, 1.0)),
+        downs_are_told_share=chance.choice((0.0, 0.5, 1.0)),
     )
 
 
-def _place(random: Random, members: range, voter_count: int) -> tuple[int, ...]:
-    return tuple(sorted(random.sample(members, random.choice((3, voter_count)))))
+def _place(chance: Random, members: range, voter_count: int) -> tuple[int, ...]:
+    return tuple(sorted(chance.sample(members, chance.choice((3, voter_count)))))
 
 
-def _draw_raft(random: Random, election_ms: int) -> RaftConfig:
+def _draw_raft(chance: Random, election_ms: int) -> RaftConfig:
     return RaftConfig(
         election_timeout_ms_min=election_ms,
         election_timeout_ms_max=election_ms
-        * random.choice((11, 20, 20))
+        * chance.choice((11, 20, 20))
         // 10,  # a small spread splits votes
-        beat_interval_ms=max(10, election_ms // random.choice((3, 6, 8))),
-        append_bytes_max=random.choice((1, 200, 2_000, 1 << 20)),
-        inflight_bytes_max=random.choice((1, 1_000, 8 << 20)),
-        uncommitted_bytes_max=random.choice((2_000, 32 << 20)),
-        start_piece_bytes=random.choice((8, 64, 1 << 20)),
+        beat_interval_ms=max(10, election_ms // chance.choice((3, 6, 8))),
+        append_bytes_max=chance.choice((1, 200, 2_000, 1 << 20)),
+        inflight_bytes_max=chance.choice((1, 1_000, 8 << 20)),
+        uncommitted_bytes_max=chance.choice((2_000, 32 << 20)),
+        start_piece_bytes=chance.choice((8, 64, 1 << 20)),
         transfer_timeout_ms=election_ms,
     )
 
 
-def _draw_network(random: Random, *, is_calm: bool) -> NetworkKnobs:
-    is_stream = is_calm or random.random() < 0.5
-    delay_us_min = random.choice((50, 500, 3_000))
+def _draw_network(chance: Random, *, is_calm: bool) -> NetworkKnobs:
+    is_stream = is_calm or chance.random() < 0.5
+    delay_us_min = chance.choice((50, 500, 3_000))
     return NetworkKnobs(
         is_stream=is_stream,
         delay_us_min=delay_us_min,
-        delay_us_max=delay_us_min * random.choice((1, 2, 6)),
-        tail_share=0.0 if is_calm else random.choice((0.0, 0.01, 0.05)),
-        tail_us_max=random.choice((50_000, 400_000, 2_000_000)),
-        loss_share=0.0 if is_stream else random.choice((0.0, 0.01, 0.1)),
-        duplicate_share=0.0 if is_stream else random.choice((0.0, 0.05)),
-        replay_share=0.0 if is_stream else random.choice((0.0, 0.02)),
-        is_encoded=random.random() < 0.15,
+        delay_us_max=delay_us_min * chance.choice((1, 2, 6)),
+        tail_share=0.0 if is_calm else chance.choice((0.0, 0.01, 0.05)),
+        tail_us_max=chance.choice((50_000, 400_000, 2_000_000)),
+        loss_share=0.0 if is_stream else chance.choice((0.0, 0.01, 0.1)),
+        duplicate_share=0.0 if is_stream else chance.choice((0.0, 0.05)),
+        replay_share=0.0 if is_stream else chance.choice((0.0, 0.02)),
+        is_encoded=chance.random() < 0.15,
     )
 
 
-def _draw_disk(random: Random, *, is_calm: bool, is_slow: bool) -> DiskKnobs:
+def _draw_disk(chance: Random, *, is_calm: bool, is_slow: bool) -> DiskKnobs:
     return DiskKnobs(
-        fsync_us_max=random.choice((500, 4_000, 20_000)),
+        fsync_us_max=chance.choice((500, 4_000, 20_000)),
         slow_share=0.05 if is_slow else 0.0,
         slow_us_max=1_500_000,
-        job_us_max=random.choice((1_000, 20_000, 200_000)),
-        is_sealed_each_turn=random.random() < 0.5,
-        flushes_per_sync_max=random.choice((1, 1, 4)),
-        torn_share=0.0 if is_calm else random.choice((0.0, 0.2, 0.6)),
+        job_us_max=chance.choice((1_000, 20_000, 200_000)),
+        is_sealed_each_turn=chance.random() < 0.5,
+        flushes_per_sync_max=chance.choice((1, 1, 4)),
+        torn_share=0.0 if is_calm else chance.choice((0.0, 0.2, 0.6)),
     )
 
 
-def _draw_replica(random: Random) -> ReplicaKnobs:
+def _draw_replica(chance: Random) -> ReplicaKnobs:
     return ReplicaKnobs(
-        write_interval_ms=random.choice((20, 200)),
-        checkpoint_interval_ms=random.choice((150, 600, 3_000)),
-        released_entries_kept=random.choice((0, 0, 5, 10_000)),
-        log_start_interval_ms=random.choice((0, 200, 1_000)),
-        log_start_entries_kept=random.choice((0, 3, 20)),
-        gives_start_at_applied=random.random() < 0.4,
+        write_interval_ms=chance.choice((20, 200)),
+        checkpoint_interval_ms=chance.choice((150, 600, 3_000)),
+        released_entries_kept=chance.choice((0, 0, 5, 10_000)),
+        log_start_interval_ms=chance.choice((0, 200, 1_000)),
+        log_start_entries_kept=chance.choice((0, 3, 20)),
+        gives_start_at_applied=chance.random() < 0.4,
     )
 
 
-def _draw_workload(random: Random, group_count: int) -> WorkloadKnobs:
+def _draw_workload(chance: Random, group_count: int) -> WorkloadKnobs:
     return WorkloadKnobs(
-        producers_per_group=random.choice((1, 2, 3)),
-        interval_ms=random.choice((40, 120, 400)) * max(1, group_count // 2),
-        window=random.choice((1, 2, 5)),
-        timeout_ms=random.choice((150, 600)),
-        payload_bytes_max=random.choice((16, 300, 3_000)),
-        reads=random.random() < 0.5,
+        producers_per_group=chance.choice((1, 2, 3)),
+        interval_ms=chance.choice((40, 120, 400)) * max(1, group_count // 2),
+        window=chance.choice((1, 2, 5)),
+        timeout_ms=chance.choice((150, 600)),
+        payload_bytes_max=chance.choice((16, 300, 3_000)),
+        reads=chance.random() < 0.5,
     )
