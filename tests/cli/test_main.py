@@ -10,7 +10,7 @@ from tests.cli.conftest import Command
 from tests.fakes.cluster_doors import FakeCluster
 from tidings.cli.main import COMMANDS
 from tidings.config.exits import Exit
-from tidings.kafka.errors import Refused, Unreachable
+from tidings.kafka.errors import NoMajority, Refused, Unreachable
 
 
 def test_the_version_is_that_of_the_package(tidings: Command) -> None:
@@ -68,9 +68,22 @@ def test_a_cluster_that_is_not_there_is_told_in_three_lines(tidings: Command, cl
 
     assert ended.code == Exit.UNREACHABLE
     assert ended.err.splitlines() == [
-        "error: no broker answers at 127.0.0.1:9092",
+        "error: no Kafka broker answers at 127.0.0.1:9092",
         "  127.0.0.1:9092: Connection refused",
         "  hint: start a cluster with `tidings up`, or name one with --kafka HOST:PORT",
+    ]
+
+
+def test_a_majority_that_is_missed_is_told_in_three_lines(tidings: Command, cluster: FakeCluster) -> None:
+    cluster.problem = NoMajority("only 1 of 3 brokers answers (127.0.0.1:9092)")
+
+    ended = tidings("topic", "create", "news")
+
+    assert ended.code == Exit.FAILED
+    assert ended.err.splitlines() == [
+        "error: topic news was not created",
+        "  only 1 of 3 brokers answers (127.0.0.1:9092); a majority is needed",
+        "  hint: start the other brokers again",
     ]
 
 

@@ -6,7 +6,8 @@ import pytest
 
 from tests.cli.conftest import Command
 from tests.fakes.cluster_doors import FakeCluster
-from tidings.kafka.admin import Broker, End
+from tidings.config.exits import Exit
+from tidings.kafka.admin import Broker, End, Partition
 
 
 @pytest.fixture
@@ -28,7 +29,7 @@ def test_a_broker_that_is_missed_is_down(tidings: Command, two_of_three: FakeClu
         "1 topic, 2 partitions",
         "",
         "broker  kafka           rack  state  leaders  replicas",
-        "     1  ?                     down         0         2",
+        "     1  ?                     DOWN         0         2",
         "     2  127.0.0.1:9093  east  up           2         2",
         "     3  127.0.0.1:9094        up           0         2",
         "",
@@ -37,6 +38,27 @@ def test_a_broker_that_is_missed_is_down(tidings: Command, two_of_three: FakeClu
         "news           0       2       1",
         "news           1       2       1",
     ]
+
+
+def test_a_broker_that_is_named_and_does_not_answer_is_down(tidings: Command, cluster: FakeCluster) -> None:
+    cluster.brokers = (
+        Broker(broker_id=1, kafka="127.0.0.1:9092", rack="", is_up=False),
+        Broker(broker_id=2, kafka="127.0.0.1:9093", rack=""),
+    )
+
+    ended = tidings("status")
+
+    assert "127.0.0.1:9092        DOWN" in ended.out
+    assert (ended.code, ended.err) == (Exit.FAILED, "warning: broker 1 down\n")
+
+
+def test_a_partition_without_a_leader_is_a_failure(tidings: Command, cluster: FakeCluster) -> None:
+    cluster.brokers = tuple(Broker(broker_id=number, kafka="h:1", rack="") for number in (1, 2, 3))
+    cluster.topics["news"] = [Partition(topic="news", number=0, leader=-1, replicas=(1, 2, 3), in_sync=())]
+
+    ended = tidings("status", "--json")
+
+    assert (ended.code, ended.err) == (Exit.FAILED, "warning: 1 partition without a leader\n")
 
 
 def test_a_whole_cluster_says_so(tidings: Command, cluster: FakeCluster) -> None:

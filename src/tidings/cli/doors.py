@@ -16,7 +16,7 @@ import click
 
 from tidings.cli.failure import Failure
 from tidings.config.exits import Exit
-from tidings.kafka.errors import Refused, Unreachable
+from tidings.kafka.errors import NoMajority, Refused, Unreachable
 
 if TYPE_CHECKING:
     from tidings.config.options import Config
@@ -193,7 +193,10 @@ def cluster_errors(kafka: str, what: str) -> Iterator[None]:
     try:
         yield
     except Unreachable as error:
-        hint = "start a cluster with `tidings up`, or name one with --kafka HOST:PORT"
-        raise Failure(f"no broker answers at {kafka}", str(error), hint, code=Exit.UNREACHABLE) from error
+        hint = error.hint or "start a cluster with `tidings up`, or name one with --kafka HOST:PORT"
+        what = f"no Kafka broker answers at {kafka}"
+        raise Failure(what, str(error), hint, code=Exit.UNREACHABLE) from error
+    except NoMajority as error:
+        raise Failure(what, f"{error}; a majority is needed", "start the other brokers again") from error
     except Refused as error:
         raise Failure(what, error.reason, _HINTS.get(error.name, "")) from error

@@ -1,20 +1,22 @@
 """`tidings status`: brokers, controller, leaders, and replicas that are behind.
 
 Rule: what the cluster says through the Kafka protocol, and no more: it works on any. A broker that holds
-replicas but is not among those counted as living is shown as down.
+replicas but does not answer, or is not named any more, is shown as down.
 Must not know: the protocol. Tests: tests/cli/test_status.py
 """
 
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import click
 
 from tidings.cli.doors import Doors, cluster_errors, json_option, kafka_option
-from tidings.cli.output import say, say_json, styled, table
+from tidings.cli.output import say, say_json, styled, table, warn
+from tidings.config.exits import Exit
 
 if TYPE_CHECKING:
     from tidings.kafka.admin import ClusterView, End, Partition
@@ -36,10 +38,11 @@ class BrokerRow:
 @json_option
 @kafka_option
 @click.pass_obj
-def status(doors: Doors, as_json: bool, kafka: str) -> None:
+def status(doors: Doors, as_json: bool, kafka: str) -> int:
     """Show brokers, controller, leaders and replicas that are behind.
 
-    With --json also every partition with its leader epoch.
+    With --json also every partition with its leader epoch. The exit code is 1 where a broker is down or a
+    partition has no leader.
     """
     with cluster_errors(kafka, "the cluster does not say how it is"):
         questions = doors.cluster(kafka)
@@ -50,23 +53,37 @@ def status(doors: Doors, as_json: bool, kafka: str) -> None:
         say_json(_as_json(view, rows, ends))
     else:
         _print(view, rows)
+    troubles = list(_troubles(view, rows))
+    if troubles:
+        warn(", ".join(troubles))
+    return Exit.FAILED if troubles else Exit.OK
+
+
+def _troubles(view: ClusterView, rows: list[BrokerRow]) -> Iterator[str]:
+    """What somebody should look after, in words."""
+    down = [row.broker_id for row in rows if not row.is_up]
+    if down:
+        yield f"{'broker' if len(down) == 1 else 'brokers'} {', '.join(map(str, down))} down"
+    headless = sum(1 for each in view.partitions if each.leader < 0)
+    if headless:
+        yield f"{_many(headless, 'partition')} without a leader"
 
 
 def broker_rows(view: ClusterView) -> list[BrokerRow]:
     """A row per broker that is known of, living or not, by id."""
-    living = {each.broker_id: each for each in view.brokers}
+    named = {each.broker_id: each for each in view.brokers}
     leaders = Counter(each.leader for each in view.partitions)
     replicas = Counter(replica for each in view.partitions for replica in each.replicas)
     return [
         BrokerRow(
             broker_id=broker_id,
-            kafka=living[broker_id].kafka if broker_id in living else "",
-            rack=living[broker_id].rack if broker_id in living else "",
-            is_up=broker_id in living,
+            kafka=named[broker_id].kafka if broker_id in named else "",
+            rack=named[broker_id].rack if broker_id in named else "",
+            is_up=broker_id in named and named[broker_id].is_up,
             leaders=leaders[broker_id],
             replicas=replicas[broker_id],
         )
-        for broker_id in sorted({*living, *replicas})
+        for broker_id in sorted({*named, *replicas})
     ]
 
 
@@ -81,7 +98,7 @@ def _print(view: ClusterView, rows: list[BrokerRow]) -> None:
             str(row.broker_id),
             row.kafka or "?",
             row.rack,
-            "up" if row.is_up else "down",
+            "up" if row.is_up else "DOWN",
             str(row.leaders),
             str(row.replicas),
         ]

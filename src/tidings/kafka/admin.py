@@ -24,13 +24,14 @@ from confluent_kafka.admin import (
     ResourceType,
 )
 
+from tidings.config.address import Address
 from tidings.kafka.connection import (
     REQUEST_SECONDS_MAX,
     client_settings,
     kafka_errors,
-    require_reachable,
 )
 from tidings.kafka.errors import Refused
+from tidings.kafka.probe import living_brokers, require_majority
 
 # The broker answers CreateTopics and the like when every broker knows; this is how long it may take.
 OPERATION_SECONDS_MAX = 10.0
@@ -54,11 +55,12 @@ class Partition:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Broker:
-    """A broker that the cluster counts as living."""
+    """A broker that the cluster names; for a while it names those that died too."""
 
     broker_id: int
     kafka: str
     rack: str
+    is_up: bool = True
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -92,7 +94,7 @@ class ClusterAdmin:
     """A connection for questions and changes."""
 
     def __init__(self, bootstrap: str) -> None:
-        require_reachable(bootstrap)
+        require_majority(bootstrap)
         self._client = AdminClient(client_settings(bootstrap))
 
     def partitions(self, topic: str | None = None) -> tuple[Partition, ...]:
@@ -123,11 +125,17 @@ class ClusterAdmin:
             asked = self._client.describe_cluster(request_timeout=REQUEST_SECONDS_MAX)
             described: DescribeClusterResult = asked.result()
         nodes: list[Node] = sorted(described.nodes, key=lambda node: int(node.id))
+        living = set(living_brokers([Address(node.host, node.port) for node in nodes]))
         return ClusterView(
             cluster_id=described.cluster_id or "",
             controller=described.controller.id if described.controller else -1,
             brokers=tuple(
-                Broker(broker_id=node.id, kafka=f"{node.host}:{node.port}", rack=node.rack or "")
+                Broker(
+                    broker_id=node.id,
+                    kafka=str(Address(node.host, node.port)),
+                    rack=node.rack or "",
+                    is_up=Address(node.host, node.port) in living,
+                )
                 for node in nodes
             ),
             partitions=self.partitions(),

@@ -7,19 +7,15 @@ Must not know: commands and terminals. Tests: tests/kafka/test_connection.py
 
 from __future__ import annotations
 
-import socket
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from types import MappingProxyType
 
 from confluent_kafka import KafkaError, KafkaException
 
-from tidings.config.address import Address
 from tidings.kafka.errors import Refused, Unreachable
 
-CONNECT_SECONDS_MAX = 3.0
 REQUEST_SECONDS_MAX = 15.0
-DEFAULT_PORT = 9092
 
 ClientSetting = str | int | float | bool
 
@@ -38,22 +34,6 @@ def client_settings(
     }
 
 
-def require_reachable(bootstrap: str) -> None:
-    """Raises Unreachable at once where no address takes a connection; a client would go on trying for
-    minutes.
-    """
-    problems: list[str] = []
-    for text in bootstrap.split(","):
-        try:
-            address = Address.parse(text if ":" in text else f"{text}:{DEFAULT_PORT}")
-            socket.create_connection((address.host, address.port), timeout=CONNECT_SECONDS_MAX).close()
-        except (OSError, ValueError) as error:
-            problems.append(f"{text}: {getattr(error, 'strerror', None) or error}")
-        else:
-            return
-    raise Unreachable("; ".join(problems))
-
-
 @contextmanager
 def kafka_errors() -> Iterator[None]:
     """Turns the client's exceptions into ours."""
@@ -65,7 +45,14 @@ def kafka_errors() -> Iterator[None]:
 
 def refused(error: KafkaError) -> Refused | Unreachable:
     if error.code() in (KafkaError._TRANSPORT, KafkaError._ALL_BROKERS_DOWN, KafkaError._RESOLVE):
-        return Unreachable(error.str())
+        return Unreachable(_words(error))
     if error.code() == KafkaError._TIMED_OUT:
-        return Refused(f"no answer in time: {error.str()}", error.name())
-    return Refused(error.str(), error.name())
+        return Refused(f"no answer in time: {_words(error)}", error.name())
+    if error.code() == KafkaError._MSG_TIMED_OUT:
+        return Refused("no majority of the partition's brokers stored it in time", error.name())
+    return Refused(_words(error), error.name())
+
+
+def _words(error: KafkaError) -> str:
+    """The client's text, without the prefix by which it tells its own errors from the brokers'."""
+    return error.str().removeprefix("Broker: ").removeprefix("Local: ")

@@ -1,12 +1,20 @@
 """Errors: what can come of talking to a cluster, for callers that should not import the client to catch it.
 
-Rule: two kinds, split by what to do about them: look for the cluster, or ask for something else.
-Must not know: the client's error codes. Tests: tests/kafka/test_connection.py
+Rule: three kinds, split by what to do about them: look for the cluster, start its brokers, or ask for
+something else. Must not know: the client's error codes. Tests: tests/kafka/test_connection.py
 """
 
 
 class Unreachable(Exception):
-    """No broker answers at the given addresses."""
+    """No broker answers at the given addresses. `hint`: where it may be instead."""
+
+    def __init__(self, reason: str, hint: str = "") -> None:
+        super().__init__(reason)
+        self.hint = hint
+
+
+class NoMajority(Exception):
+    """Brokers answer, but so few that the cluster can do nothing."""
 
 
 class Refused(Exception):

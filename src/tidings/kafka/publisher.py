@@ -15,8 +15,9 @@ from dataclasses import dataclass
 
 from confluent_kafka import KafkaError, KafkaException, Message, Producer
 
-from tidings.kafka.connection import client_settings, refused, require_reachable
+from tidings.kafka.connection import client_settings, refused
 from tidings.kafka.errors import Refused, Unreachable
+from tidings.kafka.probe import require_majority
 
 POLL_SECONDS = 0.05
 ANY_PARTITION = -1
@@ -57,7 +58,7 @@ class Publisher:
         on_outcome: OnOutcome,
         on_pause: Callable[[], None],
     ) -> None:
-        require_reachable(bootstrap)
+        require_majority(bootstrap)
         self._topic = topic
         self._partition = partition
         self._on_outcome = on_outcome

@@ -21,10 +21,10 @@ from tidings.kafka.connection import (
     client_settings,
     kafka_errors,
     refused,
-    require_reachable,
 )
 from tidings.kafka.errors import Refused
 from tidings.kafka.positions import AtOffset, Edge, Last, Position, Since
+from tidings.kafka.probe import require_majority
 
 POLL_SECONDS = 0.2  # Ctrl-C waits no longer
 BATCH_MESSAGES_MAX = 1_000
@@ -78,7 +78,7 @@ class Reader:
     """Reads one topic. `partition` reads that one only."""
 
     def __init__(self, bootstrap: str, topic: str, *, partition: int | None = None) -> None:
-        require_reachable(bootstrap)
+        require_majority(bootstrap)
         self._topic = topic
         self._only = partition
         self._consumer = Consumer(
