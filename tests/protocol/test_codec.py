@@ -7,7 +7,7 @@ import pytest
 from tests.protocol.message_values import make_message, served_versions
 from tidings.protocol.apis import APIS, ApiKey, is_flexible
 from tidings.protocol.codec import request_decoder, request_encoder, response_decoder, response_encoder
-from tidings.protocol.decoding import compile_decoder
+from tidings.protocol.decoding import PADDING_BYTES_MAX, compile_decoder
 from tidings.protocol.encoding import compile_encoder
 from tidings.protocol.errors import ProtocolError
 from tidings.protocol.messages.create_topics import CreatableTopicResult, CreateTopicsResponse
@@ -75,11 +75,20 @@ def test_reading_starts_at_the_given_position() -> None:
     assert message == MetadataRequest(topics=None)
 
 
-def test_bytes_after_the_message_are_skipped() -> None:
+def test_a_few_bytes_after_the_message_are_skipped() -> None:
     all_topics = MetadataRequest(topics=None, allow_auto_topic_creation=False)
     as_librdkafka_asks = bytes.fromhex("00000000010000")
 
     assert request_decoder(ApiKey.METADATA, 13)(as_librdkafka_asks, 0) == all_topics
+
+
+def test_a_frame_that_is_mostly_padding_is_refused() -> None:
+    frame = b"".join(request_encoder(ApiKey.METADATA, 9)(MetadataRequest(topics=None)))
+    decode = request_decoder(ApiKey.METADATA, 9)
+
+    assert decode(frame + bytes(PADDING_BYTES_MAX), 0) == MetadataRequest(topics=None)
+    with pytest.raises(ProtocolError, match="frame longer than its message"):
+        decode(frame + bytes(PADDING_BYTES_MAX + 1), 0)
 
 
 def test_a_field_of_another_version_is_not_written_and_reads_as_its_default() -> None:

@@ -31,6 +31,19 @@ def test_a_small_request_fits_beside_large_ones_that_wait() -> None:
     assert memory.begin(MIB)
 
 
+def test_requests_that_wait_to_be_begun_hold_up_what_arrives_and_not_each_other() -> None:
+    memory = ClientMemory(64 * MIB)
+
+    memory.change_waiting(80 * MIB)
+
+    assert not memory.begin(MIB)
+    assert memory.has_room_for_requests
+    assert not memory.take_freed()
+    memory.change_waiting(-80 * MIB)
+    assert memory.take_freed()
+    assert memory.begin(MIB)
+
+
 def test_answers_that_nobody_takes_leave_room_for_requests() -> None:
     memory = ClientMemory(64 * MIB)
 

@@ -23,6 +23,10 @@ from tidings.protocol.source import FIXED_FORMATS, FunctionSource, format_bytes
 # a moment. A thousand topics of a hundred partitions, fetched at once, need less than half.
 ELEMENTS_MAX = 2**18
 
+# Bytes behind the message that are skipped. librdkafka ends its question for all topics (Metadata, compact
+# lengths) with three of them; a frame of which more is padding only serves to hold memory.
+PADDING_BYTES_MAX = 16
+
 Decoder = Callable[[bytes, int], Message]
 
 
@@ -63,9 +67,7 @@ class _DecoderSource(FunctionSource):
                 self.line(f"message = {self._struct(message)}")
             with self.block("except MALFORMED as error:"):
                 self.line("raise ProtocolError('malformed message', reason=error) from error")
-            # Bytes after the message are skipped, as Kafka does: librdkafka ends its question for all topics
-            # (Metadata, compact lengths) with three of them.
-            with self.block("if position > limit:"):
+            with self.block(f"if not 0 <= limit - position <= {PADDING_BYTES_MAX}:"):
                 self.line("raise bad_end(position, limit)")
             self.line("return message")
         return cast(Decoder, self.function("decode", f"decode {message.__name__} version {self._version}"))

@@ -127,4 +127,5 @@ def bad_tag_size(tag: int, size: int) -> ProtocolError:
 
 
 def bad_end(position: int, frame_bytes: int) -> ProtocolError:
-    return ProtocolError("message longer than its frame", position=position, frame_bytes=frame_bytes)
+    problem = "message longer than its frame" if position > frame_bytes else "frame longer than its message"
+    return ProtocolError(problem, position=position, frame_bytes=frame_bytes)

@@ -26,6 +26,8 @@ from tidings.runtime.memory import ClientMemory
 # Answers wait in the transport up to this before the connection counts as slow and no more requests are taken
 # from it.
 _WRITE_BUFFER_BYTES_HIGH = 1024 * 1024
+# A request without records is at most this part of the largest: names of all topics fit, several times over.
+_PLAIN_PART = 4
 _FETCH = ApiKey.FETCH.to_bytes(2, "big")  # what the frame of such a request begins with
 
 
@@ -109,6 +111,8 @@ class ClientConnection(asyncio.Protocol):
         self._in_flight_max = owner.config.requests_in_flight_max
         self._slots: deque[_Slot] = deque()
         self._frames: deque[bytes] = deque()  # arrived, not yet begun
+        self._frames_bytes = 0
+        self._waiting_counted_bytes = 0
         self._output: list[bytes | memoryview] = []
         self._transport: asyncio.Transport | None = None
         self._is_reading = True
@@ -148,6 +152,7 @@ class ClientConnection(asyncio.Protocol):
             return
         if frames:
             self._frames.extend(frames)
+            self._frames_bytes += sum(map(len, frames))
         if self._splitter.begun_bytes != self._counted_bytes:
             self._admit()
         if frames:
@@ -171,6 +176,8 @@ class ClientConnection(asyncio.Protocol):
             self._release(slot)
         self._slots.clear()
         self._frames.clear()
+        self._frames_bytes = 0
+        self._count_waiting()
         self._output.clear()
         self.memory.end_begun(self._counted_bytes)
         self.memory.change_answers(-self._unsent_counted_bytes)
@@ -185,11 +192,14 @@ class ClientConnection(asyncio.Protocol):
             self._admit()
         frames = self._frames
         self._is_short = False
-        while frames and not self._is_slow and len(self._slots) < self._in_flight_max and not self._is_closed:
+        while frames and not self._is_slow and self._has_share(frames[0]) and not self._is_closed:
             if self._owner.is_paused or not self._has_room(frames[0]):
                 self._is_short = True
                 break  # every byte counted has a deadline, so there will be room again
-            self._begin(frames.popleft())
+            frame = frames.popleft()
+            self._frames_bytes -= len(frame)
+            self._begin(frame)
+        self._count_waiting()
         self._hold_or_read()
 
     def write_output(self) -> None:
@@ -267,6 +277,11 @@ class ClientConnection(asyncio.Protocol):
             served = API_VERSIONS.get(header.api_key)
             if served is None:
                 raise ProtocolError(f"api key {header.api_key} is not served")
+            if (
+                header.api_key != ApiKey.PRODUCE
+                and len(frame) > self._splitter.frame_bytes_max // _PLAIN_PART
+            ):
+                raise ProtocolError("too long for a request without records", length=len(frame))
             slot = _Slot(self, header, len(frame))
             body = self._decode(header, frame, slot, served)
         except ProtocolError as error:
@@ -303,9 +318,7 @@ class ClientConnection(asyncio.Protocol):
         if served[0] <= header.api_version <= served[1]:
             return request_decoder(header.api_key, header.api_version)(frame, header.body_position)
         if header.api_key == ApiKey.API_VERSIONS:
-            slot.api_version = (
-                0  # KIP-511: an unknown version is answered in version 0, with the versions served
-            )
+            slot.api_version = 0  # KIP-511: an unknown version is told the versions served, in version 0
             return ApiVersionsRequest()
         raise ProtocolError(f"api key {header.api_key} is not served in version {header.api_version}")
 
@@ -327,6 +340,13 @@ class ClientConnection(asyncio.Protocol):
         self.memory.end_request(slot.frame_bytes)
         if slot.reserved_bytes:
             self.memory.change_answers(-slot.reserved_bytes)
+
+    def _has_share(self, frame: bytes) -> bool:
+        """Whether this connection may have one more request at work: what all may hold is not for one."""
+        if not self._slots:
+            return True
+        held_bytes = len(frame) + sum(slot.frame_bytes for slot in self._slots)
+        return len(self._slots) < self._in_flight_max and held_bytes <= self._splitter.frame_bytes_max
 
     def _has_room(self, frame: bytes) -> bool:
         """Whether a request may be begun. A fetch is the one that can be answered by much."""
@@ -362,6 +382,12 @@ class ClientConnection(asyncio.Protocol):
                 self._transport.resume_reading()
             else:
                 self._transport.pause_reading()
+
+    def _count_waiting(self) -> None:
+        """Whole requests that cannot be begun yet are held, too."""
+        if self._frames_bytes != self._waiting_counted_bytes:
+            self.memory.change_waiting(self._frames_bytes - self._waiting_counted_bytes)
+            self._waiting_counted_bytes = self._frames_bytes
 
     def _count_unsent(self) -> None:
         """Answers that the client has not taken count like requests."""

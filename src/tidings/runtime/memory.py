@@ -9,7 +9,7 @@ from __future__ import annotations
 
 # An answer gets at least so much, however little is left: more than most have to say.
 _ANSWER_BYTES_MIN = 64 * 1024
-# Requests that are begun and not ended may hold this part of what all requests may.
+# Requests that arrive, or are here and not at work, may hold this part of what all requests may.
 _BEGUN_PART = 2
 # One answer may take this part of what is left, so that many can be made at once.
 _ANSWER_PART = 2
@@ -18,12 +18,14 @@ _ANSWER_PART = 2
 class ClientMemory:
     """Counters of bytes. Requests may hold `bytes_max`, and answers as much again."""
 
-    __slots__ = ("answer_bytes", "begun_bytes", "bytes_max", "has_freed", "request_bytes")
+    __slots__ = ("answer_bytes", "begun_bytes", "bytes_max", "has_freed", "request_bytes", "waiting_bytes")
 
     def __init__(self, bytes_max: int) -> None:
         self.bytes_max = bytes_max
         self.request_bytes = 0  # being handled
         self.begun_bytes = 0  # announced by requests whose first bytes are here
+        # Whole requests, not at work yet: they hold up what arrives, and not each other, or none could begin.
+        self.waiting_bytes = 0
         self.answer_bytes = 0  # promised, or made and not taken yet
         self.has_freed = False  # since the one who waits has last looked
 
@@ -42,7 +44,8 @@ class ClientMemory:
 
     def begin(self, byte_count: int) -> bool:
         """Count a request that is announced. False: it has to wait. One alone always fits."""
-        if self.begun_bytes and self.begun_bytes + byte_count > self.bytes_max // _BEGUN_PART:
+        held_bytes = self.begun_bytes + self.waiting_bytes
+        if held_bytes and held_bytes + byte_count > self.bytes_max // _BEGUN_PART:
             return False
         self.begun_bytes += byte_count
         return True
@@ -50,6 +53,11 @@ class ClientMemory:
     def end_begun(self, byte_count: int) -> None:
         self.begun_bytes -= byte_count
         self.has_freed = True
+
+    def change_waiting(self, byte_count: int) -> None:
+        self.waiting_bytes += byte_count
+        if byte_count < 0:
+            self.has_freed = True
 
     def end_request(self, byte_count: int) -> None:
         self.request_bytes -= byte_count
