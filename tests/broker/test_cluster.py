@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import pytest
 
-from tidings.broker.cluster import FIRST_PRODUCER_ID, ClusterState
+from tidings.broker.cluster import FIRST_PRODUCER_ID, RECENT_PROPOSALS_MAX, ClusterState
 from tidings.broker.commands import (
     ALL_BROKERS,
     AllotProducerIds,
@@ -60,9 +60,9 @@ class Cluster:
         for command in commands:
             self.apply(command)
 
-    def apply(self, command: Command) -> Outcome:
+    def apply(self, command: Command, *, proposal: bytes = b"") -> Outcome:
         self.index += 1
-        return self.state.apply(encode_command(command), self.index)
+        return self.state.apply(encode_command(command), self.index, proposal=proposal)
 
 
 @pytest.fixture
@@ -78,7 +78,7 @@ def test_the_version_is_the_index_of_the_last_command(cluster: Cluster) -> None:
 
 def test_a_command_of_a_newer_version_is_an_error_and_changes_nothing(cluster: Cluster) -> None:
     with pytest.raises(CommandError):
-        cluster.state.apply(b"\x02", 4)
+        cluster.state.apply(b"\x02", 4, proposal=b"")
 
     assert cluster.state.version == 3
 
@@ -372,3 +372,38 @@ def test_blocks_of_producer_ids_do_not_overlap(cluster: Cluster) -> None:
     second = cluster.apply(AllotProducerIds(broker_id=2, id_count=1_000)).value
 
     assert (first, second) == (FIRST_PRODUCER_ID, FIRST_PRODUCER_ID + 1_000)
+
+
+def test_another_copy_of_a_proposal_does_not_undo_what_was_changed_since(cluster: Cluster) -> None:
+    cluster.apply(create())
+    first = SetTopicConfigs(topic_id=TOPIC_ID, values={"retention.ms": "1"})
+    second = SetTopicConfigs(topic_id=TOPIC_ID, values={"retention.ms": "2"})
+
+    cluster.apply(first, proposal=b"a")
+    cluster.apply(second, proposal=b"b")
+    copy = cluster.apply(first, proposal=b"a")
+
+    assert cluster.state.topics["t"].configs == {"retention.ms": "2"}
+    assert copy == Outcome()
+
+
+def test_another_copy_of_a_proposal_has_the_outcome_of_the_first(cluster: Cluster) -> None:
+    allotted = [
+        cluster.apply(AllotProducerIds(broker_id=1, id_count=5), proposal=b"a").value for _ in range(2)
+    ]
+    refused = [cluster.apply(DeleteTopic(topic_id=TOPIC_ID), proposal=b"b") for _ in range(2)]
+
+    assert allotted == [FIRST_PRODUCER_ID] * 2
+    assert refused[0] == refused[1]
+    assert cluster.state.version == cluster.index
+
+
+def test_only_the_newest_proposals_are_remembered_and_nobodys_are_not(cluster: Cluster) -> None:
+    form = FormCluster(cluster_id="a")
+    for number in range(RECENT_PROPOSALS_MAX + 5):
+        cluster.apply(form, proposal=number.to_bytes(2, "little"))
+        cluster.apply(form, proposal=bytes(16))
+
+    remembered = [int.from_bytes(proposal, "little") for proposal in cluster.state.recent_proposals]
+
+    assert remembered == list(range(5, RECENT_PROPOSALS_MAX + 5))

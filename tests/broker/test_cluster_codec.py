@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import json
+
 import pytest
 
 from tests.broker.test_cluster import OTHER_ID, TOPIC_ID, Cluster, create, register
-from tidings.broker.cluster_codec import ClusterStateError, decode_cluster, encode_cluster
+from tidings.broker.cluster_codec import FORMAT, ClusterStateError, decode_cluster, encode_cluster
 from tidings.broker.commands import (
     ALL_BROKERS,
     AllotProducerIds,
@@ -47,6 +49,25 @@ def test_a_saved_state_holds_everything() -> None:
     assert saved.broker_configs == state.broker_configs
     assert saved.skipped_groups == state.skipped_groups
     assert saved.gone_members == state.gone_members != set()
+
+
+def test_a_saved_state_remembers_the_proposals_it_has_seen() -> None:
+    cluster = make_cluster()
+    cluster.apply(AllotProducerIds(broker_id=1, id_count=5), proposal=b"a" * 16)
+    cluster.apply(DeleteTopic(topic_id=OTHER_ID), proposal=b"b" * 16)
+
+    saved = decode_cluster(encode_cluster(cluster.state))
+
+    assert list(saved.recent_proposals.items()) == list(cluster.state.recent_proposals.items())
+
+
+def test_a_state_that_was_saved_before_proposals_were_remembered_is_read() -> None:
+    tables = json.loads(encode_cluster(make_cluster().state)[1:])
+    del tables["recent_proposals"]
+
+    saved = decode_cluster(bytes([FORMAT]) + json.dumps(tables).encode())
+
+    assert saved.recent_proposals == {}
 
 
 def test_a_saved_state_goes_on_as_the_original() -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 from tests.fakes.calls import Calls
 from tests.fakes.controller import FakeController
 from tidings.broker.cluster import FIRST_PRODUCER_ID, ClusterState
@@ -13,7 +15,7 @@ class Source:
 
     def __init__(self, state: ClusterState | None = None) -> None:
         self.calls = Calls()
-        self.controller = FakeController(self.calls, (state or ClusterState()).apply)
+        self.controller = FakeController(self.calls, partial((state or ClusterState()).apply, proposal=b""))
         self.ids = ProducerIds(broker_id=1, controller=self.controller)
         self.taken: list[int | None] = []
 

@@ -192,7 +192,7 @@ class World:
         return asked.answer(kind)
 
     def _apply(self, command: bytes, index: int) -> Outcome:
-        return self.broker.apply(command, index, self.now_ms)
+        return self.broker.apply(command, index, self.now_ms, proposal=b"")
 
 
 def topic_id_of(name: str) -> bytes:

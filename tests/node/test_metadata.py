@@ -9,10 +9,17 @@ from tests.node.client import Client
 from tests.node.machine import Machine
 from tests.node.world import CHECKPOINT_MS, World
 from tidings.broker.cluster import METADATA_GROUP
-from tidings.broker.commands import AllotProducerIds, CreateTopic, DeleteTopic, encode_command
+from tidings.broker.commands import (
+    AllotProducerIds,
+    CreateTopic,
+    DeleteTopic,
+    SetTopicConfigs,
+    encode_command,
+)
 from tidings.broker.outcome import Outcome
 from tidings.node.messages import Propose, Refused, decode
 from tidings.protocol.errors import ErrorCode
+from tidings.raft.entries import EntryKind
 
 STRANGER = 999  # a member that no group knows
 
@@ -176,6 +183,47 @@ def test_a_proposal_that_stands_in_the_log_twice_is_answered_by_the_first_and_ch
     assert outcome.groups == (1,)
     assert topic_count(leader) == topic_count(follower) == 1
     assert leader.node.broker.cluster.next_group == 2
+
+
+def test_a_leader_that_is_slow_appends_a_proposal_once(world: World) -> None:
+    leader = world.lead(METADATA_GROUP)
+    follower = other_than(world, leader)
+    sent: list[bytes] = []
+
+    def copies(sender: Machine, receiver: Machine, frame: bytes) -> bool:
+        if is_proposal(frame):
+            sent.append(frame)
+            leader.receive(follower.member, frame)
+        return False
+
+    world.loses = copies
+    last_index = leader.node.metadata.group.log.last_index
+    answered(world, propose(world, follower, create("t")))
+
+    leader.receive(follower.member, sent[0])
+    world.run(100)
+
+    assert leader.node.metadata.group.log.last_index == last_index + 1
+
+
+def test_a_copy_that_another_leader_appended_does_not_undo_what_came_later(world: World) -> None:
+    leader = world.lead(METADATA_GROUP)
+    answered(world, propose(world, leader, create("t")))
+    old, new = (
+        encode_command(SetTopicConfigs(topic_id=topic_id_of("t"), values={"retention.ms": value}))
+        for value in ("1", "2")
+    )
+    answered(world, propose(world, leader, old))
+    log = leader.node.metadata.group.log
+    (first,) = log.entries_between(log.last_index, log.last_index)
+    answered(world, propose(world, leader, new))
+
+    leader.node.metadata.group.propose(EntryKind.COMMAND, first.payload, 0, world.now_ms)
+    leader.wake()
+    world.run(200)
+
+    configs = [machine.node.broker.cluster.topics["t"].configs for machine in world.running]
+    assert configs == [{"retention.ms": "2"}] * len(configs)
 
 
 def test_a_proposal_that_nobody_can_commit_is_given_up_after_a_while() -> None:

@@ -17,6 +17,10 @@ from tidings.broker.placement import Candidate, Load, place
 from tidings.protocol.errors import ErrorCode
 
 METADATA_GROUP = 0
+# Proposals that are recognised when they stand in the log again. A copy is appended after a change of leader,
+# within the time that somebody waits for the first: that many commands are not agreed upon meanwhile.
+RECENT_PROPOSALS_MAX = 2_000
+_KEPT_MESSAGE_CHARACTERS = 200
 FIRST_PRODUCER_ID = 1  # 0 is a valid id to Kafka, and a common mistake in a client
 
 
@@ -82,6 +86,7 @@ class ClusterState:
         self.next_producer_id = FIRST_PRODUCER_ID
         self.gone_members: set[int] = set()  # disks that were replaced, or whose broker was removed
         self.skipped_groups: list[range] = []  # numbers that commands gave out which are lost
+        self.recent_proposals: dict[bytes, Outcome] = {}  # and what came of them, the oldest first
         self._changes: dict[type[Command], Callable[..., Outcome]] = {
             commands.FormCluster: self._form_cluster,
             commands.RegisterBroker: self._register_broker,
@@ -96,14 +101,22 @@ class ClusterState:
             commands.SkipNumbers: self._skip_numbers,
         }
 
-    def apply(self, payload: bytes, index: int) -> Outcome:
-        """Apply the command that stands at `index` of the log. CommandError: written by a newer version."""
+    def apply(self, payload: bytes, index: int, *, proposal: bytes) -> Outcome:
+        """Apply the command that stands at `index` of the log, unless it is another copy of the same
+        `proposal` (empty or all zeros: nobody's): it would undo what was changed since. CommandError: written
+        by a newer version."""
         command = decode_command(payload)
         self.version = index
+        known = self.recent_proposals.get(proposal)
+        if known is not None:
+            return known
         try:
-            return self._changes[type(command)](command)
+            outcome = self._changes[type(command)](command)
         except Refused as refused:
-            return refused.outcome
+            outcome = refused.outcome
+        if any(proposal):
+            self._remember(proposal, outcome)
+        return outcome
 
     def broker_of_member(self, member: int) -> BrokerRow | None:
         return next((broker for broker in self.brokers.values() if broker.member == member), None)
@@ -267,6 +280,13 @@ class ClusterState:
         return Outcome()
 
     # Parts
+
+    def _remember(self, proposal: bytes, outcome: Outcome) -> None:
+        """Without what is to be done about it: that is done once."""
+        message = outcome.message and outcome.message[:_KEPT_MESSAGE_CHARACTERS]
+        self.recent_proposals[proposal] = Outcome(code=outcome.code, message=message, value=outcome.value)
+        if len(self.recent_proposals) > RECENT_PROPOSALS_MAX:
+            del self.recent_proposals[next(iter(self.recent_proposals))]
 
     def _topic(self, topic_id: bytes) -> TopicRow:
         topic = self.topics_by_id.get(topic_id)

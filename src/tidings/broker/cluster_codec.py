@@ -13,6 +13,8 @@ import json
 from typing import Any
 
 from tidings.broker.cluster import BrokerRow, ClusterState, PartitionRow, TopicRow
+from tidings.broker.outcome import Outcome
+from tidings.protocol.errors import ErrorCode
 
 FORMAT = 1
 
@@ -54,6 +56,10 @@ def encode_cluster(state: ClusterState) -> bytes:
         "brokers": brokers,
         "topics": topics,
         "broker_configs": list(state.broker_configs.items()),
+        "recent_proposals": [
+            [proposal.hex(), outcome.code, outcome.message, outcome.value]
+            for proposal, outcome in state.recent_proposals.items()
+        ],
     }
     return bytes([FORMAT]) + json.dumps(tables, separators=(",", ":"), ensure_ascii=False).encode()
 
@@ -103,4 +109,8 @@ def _from_tables(tables: dict[str, Any]) -> ClusterState:  # Any: what JSON hold
         state.put_topic(TopicRow(name=name, topic_id=topic_id, partitions=rows, configs=configs))
     for broker_id, configs in tables["broker_configs"]:
         state.broker_configs[broker_id] = configs
+    for proposal, code, message, value in tables.get("recent_proposals", ()):
+        state.recent_proposals[bytes.fromhex(proposal)] = Outcome(
+            code=ErrorCode(code), message=message, value=value
+        )
     return state

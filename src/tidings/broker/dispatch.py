@@ -111,10 +111,10 @@ class Broker:
         """The answer, or None: it goes to `request.answer` later, or there is none (Produce with acks=0)."""
         return HANDLERS[request.api_key](self._site, request, now_ms)
 
-    def apply(self, command: bytes, index: int, now_ms: int) -> Outcome:
-        """A command of the metadata group is committed. Opening and closing the partitions of the outcome's
-        groups is left to the caller, who has their logs."""
-        outcome = self._site.cluster.apply(command, index)
+    def apply(self, command: bytes, index: int, now_ms: int, *, proposal: bytes) -> Outcome:
+        """A command of the metadata group is committed, as `proposal` wanted. Opening and closing partitions
+        of the outcome's groups is left to the caller, who has their logs."""
+        outcome = self._site.cluster.apply(command, index, proposal=proposal)
         if outcome.changes_settings:
             self._site.refresh_settings()
         return outcome

@@ -2,9 +2,10 @@
 
 Its one rule: a proposal is answered by what this broker itself applies: its id stands in the log before the
 command, so the proposer recognises its own, whoever led when it was appended. A proposal may be appended
-twice (after a lost leader); the first application is the answer, and commands are made so that the second
-changes nothing. Who is no member of the group yet applies nothing, so the leader tells it of a refusal. It
-must not know what commands mean (broker/cluster). Tests: tests/node/test_metadata.py
+twice (after a lost leader); the first application is the answer, and the second changes nothing, because the
+state remembers whose proposals it has seen. Who is no member of the group yet applies nothing, so the leader
+tells it of a refusal. It must not know what commands mean (broker/cluster).
+Tests: tests/node/test_metadata.py
 """
 
 from __future__ import annotations
@@ -30,7 +31,8 @@ TITLE = "metadata"
 # Entries kept in memory behind what is applied, so that a follower a little behind needs no copy of the whole
 # state.
 _KEPT_ENTRIES = 1_000
-_SEND_AGAIN_MS = 1_000  # a proposal on its way to a leader that vanished; long against a healthy round trip
+# A proposal that was lost with a connection to a leader that stayed; one that is merely slow ignores copies.
+_SEND_AGAIN_MS = 3_000
 _PROPOSAL = struct.Struct("<QQ")
 _DAMAGED = Outcome(
     code=ErrorCode.KAFKA_STORAGE_ERROR,
@@ -72,6 +74,8 @@ class Metadata:
         self._owner = owner
         self._config = config
         self._proposals: dict[bytes, _Proposal] = {}
+        self._appended: set[bytes] = set()  # by this broker as leader of the term, and not applied yet
+        self._appended_term = 0
         # Ids must differ from those of this broker's earlier lives, whose proposals may still stand in the
         # log.
         self._next_proposal = randomness.getrandbits(63)
@@ -104,7 +108,11 @@ class Metadata:
             refused = Refused(message.proposal, ErrorCode.UNSUPPORTED_VERSION, str(error))
             self._owner.send_to(_proposer(message.proposal), refused.encode())
             return
-        self._append(message.proposal + message.command, now_ms)
+        known = self._broker.cluster.recent_proposals.get(message.proposal)
+        if known is not None:
+            self._tell_stranger(message.proposal, known)
+        else:
+            self._append(message.proposal, message.command, now_ms)
 
     def advance(self, now_ms: int) -> None:
         """Apply what is newly committed, and on this broker's own disk (see Replica.advance); answer the
@@ -117,10 +125,11 @@ class Metadata:
             self.applied_index = entry.index
             if entry.kind != EntryKind.COMMAND:
                 continue
-            outcome = self._broker.apply(entry.payload[PROPOSAL_ID_BYTES:], entry.index, now_ms)
+            proposal, command = entry.payload[:PROPOSAL_ID_BYTES], entry.payload[PROPOSAL_ID_BYTES:]
+            self._appended.discard(proposal)
+            outcome = self._broker.apply(command, entry.index, now_ms, proposal=proposal)
             if outcome.groups:
                 self._owner.groups_changed(outcome.groups)
-            proposal = entry.payload[:PROPOSAL_ID_BYTES]
             waiting = self._proposals.pop(proposal, None)
             if waiting is not None:
                 waiting.then(outcome)
@@ -176,6 +185,10 @@ class Metadata:
         self.applied_index = start.index
         self._awaited_start = start
         self._owner.metadata_replaced()
+        for proposal in list(self._proposals):
+            known = self._broker.cluster.recent_proposals.get(proposal)
+            if known is not None:  # it will not stand in the log that follows
+                self._proposals.pop(proposal).then(known)
         return ResetLog(group=METADATA_GROUP, start=start, title=TITLE)
 
     def awaits(self, job: ResetLog) -> bool:
@@ -191,7 +204,7 @@ class Metadata:
         if self.is_frozen:
             return  # the next tick says so
         if self.group.is_leader:
-            self._append(proposal + waiting.command, now_ms)
+            self._append(proposal, waiting.command, now_ms)
         elif self.group.leader:
             self._owner.send_to(self.group.leader, Propose(proposal, waiting.command).encode())
 
@@ -205,11 +218,17 @@ class Metadata:
             refused = Refused(proposal, outcome.code, outcome.message or outcome.code.name)
             self._owner.send_to(member, refused.encode())
 
-    def _append(self, payload: bytes, now_ms: int) -> None:
+    def _append(self, proposal: bytes, command: bytes, now_ms: int) -> None:
+        if self._appended_term != self.group.term:  # what was appended before may be lost with its term
+            self._appended_term = self.group.term
+            self._appended.clear()
+        if proposal in self._appended:
+            return
         try:
-            self.group.propose(EntryKind.COMMAND, payload, 0, now_ms)
+            self.group.propose(EntryKind.COMMAND, proposal + command, 0, now_ms)
         except (NotLeader, LogFull):
             return  # it is sent again by tick, as long as somebody waits for it
+        self._appended.add(proposal)
 
 
 def _proposer(proposal: bytes) -> int:

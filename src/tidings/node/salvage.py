@@ -162,7 +162,8 @@ def cluster_after(start: StartState, tail: Iterable[Entry]) -> ClusterState:
     cluster = decode_cluster(start.state) if start.state else ClusterState()
     for entry in tail:
         if entry.kind == EntryKind.COMMAND:
-            cluster.apply(entry.payload[PROPOSAL_ID_BYTES:], entry.index)
+            proposal, command = entry.payload[:PROPOSAL_ID_BYTES], entry.payload[PROPOSAL_ID_BYTES:]
+            cluster.apply(command, entry.index, proposal=proposal)
     return cluster
 
 
