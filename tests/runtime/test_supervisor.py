@@ -10,7 +10,7 @@ import pytest
 from tests.fakes.processes import FOR_EVER_MS, FakeProcesses, Life
 from tidings.config.exits import Exit
 from tidings.config.options import Config
-from tidings.runtime.supervisor import BrokerFailed, BrokerPlan, NotReady, Running, Supervisor
+from tidings.runtime.supervisor import BrokerFailed, BrokerPlan, MajorityLost, NotReady, Running, Supervisor
 from tidings.telemetry.events import EventLog, Level
 
 CONFIG = Config(ready_ms_max=60_000, stop_ms_max=10_000)
@@ -147,7 +147,7 @@ def test_a_broker_that_lived_long_starts_again_with_the_shortest_pause() -> None
 
 
 def test_without_restart_a_dead_broker_stays_dead() -> None:
-    world = FakeProcesses(lives={number: [Life(ends_ms=1_000)] for number in (1, 2, 3)})
+    world = FakeProcesses(lives={1: [Life(ends_ms=1_000)]})
     world.stop_at(50_000)
     run = Run(world, Config(restart=False))
 
@@ -155,6 +155,27 @@ def test_without_restart_a_dead_broker_stays_dead() -> None:
 
     assert world.started_ms == {1: [0], 2: [0], 3: [0]}
     assert run.events(1)[-1] == "broker_given_up"
+    assert run.events(1).count("broker_given_up") == 1
+
+
+def test_without_restart_a_lost_majority_ends_the_cluster() -> None:
+    world = FakeProcesses(lives={number: [Life(ends_ms=1_000 * number)] for number in (1, 2, 3)})
+    run = Run(world, Config(restart=False))
+
+    with pytest.raises(MajorityLost, match="1 of 3 brokers is left"):
+        run.go()
+
+    assert not any(child.is_living for child in world.children.values())
+
+
+def test_a_broker_started_by_hand_counts_for_the_majority() -> None:
+    world = FakeProcesses(lives={1: [Life(ends_ms=1_000)], 2: [Life(ends_ms=3_000)]})
+    world.at(2_000, lambda: world.holders.add(FOLDER / "broker-1"))
+    world.stop_at(50_000)
+
+    Run(world, Config(restart=False)).go()
+
+    assert world.now_ms >= 50_000
 
 
 @pytest.mark.parametrize("code", [Exit.DISK_FAILED, Exit.IDENTITY, Exit.FORMAT_TOO_NEW, Exit.CONFIG])
@@ -169,7 +190,7 @@ def test_what_a_restart_does_not_mend_is_not_tried_again(code: Exit) -> None:
     assert run.events(2)[-1] == "broker_given_up"
 
 
-def test_when_no_broker_is_left_to_keep_the_cluster_has_failed() -> None:
+def test_when_no_majority_is_left_to_keep_the_cluster_has_failed() -> None:
     world = FakeProcesses(
         lives={number: [Life(ends_ms=1_000 * number, code=Exit.DISK_FAILED)] for number in (1, 2, 3)}
     )
@@ -177,7 +198,7 @@ def test_when_no_broker_is_left_to_keep_the_cluster_has_failed() -> None:
     with pytest.raises(BrokerFailed) as caught:
         Run(world).go()
 
-    assert (caught.value.plan.broker_id, caught.value.code) == (3, Exit.DISK_FAILED)
+    assert (caught.value.plan.broker_id, caught.value.code) == (2, Exit.DISK_FAILED)
 
 
 @pytest.mark.parametrize("code", [Exit.FAILED, Exit.PORT_IN_USE, Exit.OK])

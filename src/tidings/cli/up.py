@@ -33,6 +33,7 @@ from tidings.runtime.ports import NoFreePort
 from tidings.runtime.supervisor import (
     BrokerFailed,
     BrokerPlan,
+    MajorityLost,
     Message,
     NotReady,
     Running,
@@ -167,6 +168,9 @@ def _errors_told() -> Iterator[None]:
         name = code.name.lower().replace("_", " ")
         why = f"exit code {error.code} ({name}); its last event above says more"
         raise Failure(f"broker {error.plan.broker_id} has failed", why, code=code) from error
+    except MajorityLost as error:
+        hint = "without --no-restart brokers that died are started again"
+        raise Failure("no majority is left", str(error), hint) from error
     except NotReady as error:
         raise Failure("the cluster does not take writes", f"not ready in time: {error}") from error
     except (OSError, StorageError) as error:

@@ -114,6 +114,13 @@ class NotReady(Exception):
         self.plans = plans
 
 
+class MajorityLost(Exception):
+    """So few brokers are left, and none will be started again, that the cluster can do nothing any more."""
+
+    def __init__(self, left: int, count: int) -> None:
+        super().__init__(f"{left} of {count} brokers {'is' if left == 1 else 'are'} left")
+
+
 class _State(Enum):
     STARTING = "starting"
     SERVING = "serving"
@@ -223,12 +230,23 @@ class Supervisor:
         if exited.code in LASTING or not self._config.restart:
             place.state = _State.EMPTY
             self._log.error("broker_given_up", broker=exited.broker_id, code=exited.code)
-            if self._config.restart and all(p.state is _State.EMPTY for p in self._places.values()):
-                raise BrokerFailed(place.plan, exited.code)
+            self._require_majority(place.plan, exited.code)
             return
         if self._now_ms() - place.started_ms >= self._config.restart_reset_ms:
             place.retry_pause_ms = 0
         self._pause(place, _State.PAUSING)
+
+    def _require_majority(self, plan: BrokerPlan, code: int) -> None:
+        """A place that we gave up counts where somebody has started its broker by hand."""
+        left = sum(
+            place.state is not _State.EMPTY or self._holder_is_alive(place.plan.data)
+            for place in self._places.values()
+        )
+        if 2 * left > len(self._places):
+            return
+        if code in LASTING:
+            raise BrokerFailed(plan, code)
+        raise MajorityLost(left, len(self._places))
 
     def _pause(self, place: _Place, state: _State) -> None:
         """Each pause is twice the one before, within the bounds of the options."""
