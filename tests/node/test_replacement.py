@@ -95,6 +95,24 @@ def test_a_replaced_disk_that_comes_back_is_refused_and_disturbs_nobody(world: W
     assert old.member not in members_of(world[1], group)
 
 
+def test_nobody_waits_for_disks_that_are_gone_for_good(world: World, client: Client) -> None:
+    """A replica in doubt asks all voters that it knows of, but for those that the metadata knows to be gone."""
+    (group,) = client.create_topic()
+    gone = set()
+    for _ in range(2):
+        gone.add(world[3].member)
+        replace(world, 3)
+        world.run_until(partial(vote_in_all, world, [METADATA_GROUP, group], members(world)))
+    world.run(1_000)
+    forgotten = [set(machine.node.host.peers.gone) for machine in world.running]
+    world.crash(2)
+
+    world.start(2, is_torn=True)
+    world.run_until(lambda: world.is_even(group) and not world[2].disk.doubt_marks)
+
+    assert forgotten == [gone] * 3
+
+
 def test_a_newcomer_that_dies_before_it_has_caught_up_does_not_get_a_vote(
     world: World, client: Client
 ) -> None:

@@ -12,7 +12,8 @@ A frame's body is one byte for its kind, then
     4 PING     u64 context: are you there?
     5 PONG     u64 context: the answer
     6 REFUSED  16 proposal id | i16 error code | text: the answer to a proposal of one who is no member of the
-               metadata group, so that it will not see what came of it in its log
+               metadata group, so that it will not see what came of it in its log; an id of zeros stands for
+               all that the receiver may propose
     7 STOPPING nothing: I hand my leaderships over, do not give them back
 All numbers are little endian.
 """
@@ -33,6 +34,7 @@ _PONG = b"\x05"
 _REFUSED = b"\x06"
 _STOPPING = b"\x07"
 PROPOSAL_ID_BYTES = 16
+EVERY_PROPOSAL = bytes(PROPOSAL_ID_BYTES)
 _ASK_HEAD = struct.Struct("<QQ")
 _CONTEXT = struct.Struct("<Q")
 _CODE = struct.Struct("<h")

@@ -21,7 +21,7 @@ from tidings.broker.dispatch import Broker
 from tidings.broker.outcome import Outcome
 from tidings.config.options import Config
 from tidings.node.jobs import ResetLog, SaveCheckpoint
-from tidings.node.messages import PROPOSAL_ID_BYTES, Propose, Refused
+from tidings.node.messages import EVERY_PROPOSAL, PROPOSAL_ID_BYTES, Propose, Refused
 from tidings.protocol.errors import ErrorCode
 from tidings.raft.entries import EntryKind, StartState
 from tidings.raft.errors import LogFull, NotLeader
@@ -70,6 +70,7 @@ class Metadata:
         self.group = group
         self.applied_index = 0
         self.is_frozen = is_read_only  # damaged, with nobody to be refilled by: nothing is added or saved
+        self._refusal = _DAMAGED if is_read_only else None  # of all proposals
         self._awaited_start: StartState | None = None  # the file is being replaced by this one
         self._owner = owner
         self._config = config
@@ -137,7 +138,10 @@ class Metadata:
                 self._tell_stranger(proposal, outcome)
 
     def refused_by_peer(self, message: Refused) -> None:
-        """The leader's word on a proposal that this broker will not see in its log."""
+        """The leader's word on a proposal that this broker will not see in its log; or anybody's on all that
+        this broker may ever propose."""
+        if message.proposal == EVERY_PROPOSAL:
+            self._refusal = Outcome(code=message.code, message=message.message)
         waiting = self._proposals.pop(message.proposal, None)
         if waiting is not None:
             waiting.then(Outcome(code=message.code, message=message.message))
@@ -145,9 +149,9 @@ class Metadata:
     def tick(self, now_ms: int) -> None:
         """Send again what may have been lost; give up what is overdue."""
         for proposal, waiting in list(self._proposals.items()):
-            if self.is_frozen:
+            if self._refusal is not None:
                 del self._proposals[proposal]
-                waiting.then(_DAMAGED)
+                waiting.then(self._refusal)
             elif now_ms >= waiting.deadline_ms:
                 del self._proposals[proposal]
                 waiting.then(None)
@@ -201,7 +205,7 @@ class Metadata:
     def _send(self, proposal: bytes, waiting: _Proposal, now_ms: int) -> None:
         waiting.sent_to = self.group.leader
         waiting.sent_at_ms = now_ms
-        if self.is_frozen:
+        if self._refusal is not None:
             return  # the next tick says so
         if self.group.is_leader:
             self._append(proposal, waiting.command, now_ms)

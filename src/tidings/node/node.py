@@ -37,6 +37,7 @@ from tidings.node.replicas import Replicas
 from tidings.node.settling import Settling
 from tidings.node.timers import Timers
 from tidings.node.turn import Place, Turn, pack
+from tidings.protocol.errors import ErrorCode
 from tidings.protocol.schema import Message
 from tidings.raft import wire
 from tidings.raft.errors import LogDiverged, WireError
@@ -181,6 +182,7 @@ class Node:
         self._broker_by_member.setdefault(member, broker_id)
         self.host.meet(member)
         self.living.peer_up(member, broker_id)
+        self._refuse_gone_members()
         self.host.member_up(member, now_ms)
 
     def peer_down(self, member: int, now_ms: int, *, refused: bool) -> None:
@@ -381,6 +383,16 @@ class Node:
 
     def cut_log(self, below_file: int) -> None:
         self._work.cut_below_file = below_file
+
+    def _refuse_gone_members(self) -> None:
+        """A disk that was replaced, or whose broker was removed, hears of no leader that could tell it so."""
+        for member in self.broker.cluster.gone_members.intersection(self.living.members()):
+            refused = peer_messages.Refused(
+                peer_messages.EVERY_PROPOSAL,
+                ErrorCode.DUPLICATE_BROKER_REGISTRATION,
+                "this disk was replaced, or its broker removed: it may come back with an empty one only",
+            )
+            self.send_to(member, refused.encode())
 
     def _learn_members(self) -> None:
         rows = self.broker.cluster.brokers.values()

@@ -34,12 +34,14 @@ class Policies:
         self._seen_versions = (-1, -1)  # of the metadata and of the living, when all was last looked at
         self._balance_at_ms = 0
         self._retention_at_ms = 0
+        self._forgotten: set[int] = set()  # members that the host knows to be gone
 
     def tick(self, now_ms: int) -> None:
         config = self._owner.config
         if now_ms >= self._membership_at_ms:
             self._membership_at_ms = now_ms + _MEMBERSHIP_MS
             self._look_at_memberships(now_ms)
+            self._forget_members()
         if now_ms >= self._balance_at_ms:
             self._balance_at_ms = now_ms + config.leader_balance_interval_ms
             self._send_leaders_home(now_ms)
@@ -56,6 +58,13 @@ class Policies:
         self._seen_versions = seen
         self._is_all_settled = True
         self._change_memberships(now_ms)
+
+    def _forget_members(self) -> None:
+        """Nobody waits for disks that are gone for good, once no group here counts them among its own."""
+        for member in self._owner.broker.cluster.gone_members - self._forgotten:
+            if not any(member in _members_of(group) for group in self._owner.host.groups.values()):
+                self._forgotten.add(member)
+                self._owner.host.forget_member(member)
 
     def _change_memberships(self, now_ms: int) -> None:
         metadata = self._owner.host.groups[METADATA_GROUP]
@@ -96,7 +105,7 @@ class Policies:
         waiting = [
             member
             for broker_id, member in founders.items()
-            if broker_id not in cluster.brokers and member in now
+            if broker_id not in cluster.brokers and member in now and member not in cluster.gone_members
         ]
         registered = [row.member for _, row in sorted(cluster.brokers.items())]
         staying = [member for member in registered if member in now]
