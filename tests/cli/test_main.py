@@ -1,7 +1,9 @@
 """The command line as a whole: help, unknown commands, errors of three lines, exit codes."""
 
+import os
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
@@ -117,6 +119,20 @@ def test_the_module_runs_as_the_program_does() -> None:
     )
 
     assert finished.stdout == f"tidings {package.__version__}\n"
+
+
+def test_an_interrupt_amid_the_imports_ends_us_quietly(tmp_path: Path) -> None:
+    (tmp_path / "click.py").write_text("raise KeyboardInterrupt")
+    path = os.pathsep.join((str(tmp_path), *sys.path))
+
+    finished = subprocess.run(
+        [sys.executable, "-m", "tidings", "--version"],
+        capture_output=True,
+        text=True,
+        env=os.environ | {"PYTHONPATH": path},
+    )
+
+    assert (finished.returncode, finished.stdout, finished.stderr) == (Exit.INTERRUPTED, "", "")
 
 
 def test_a_reader_that_has_seen_enough_ends_us_quietly() -> None:
