@@ -8,6 +8,7 @@ from tidings.config.options import Config
 from tidings.config.topics import (
     OPTIONS_BY_BROKER_NAME,
     TOPIC_OPTIONS,
+    VALUE_BYTES_MAX,
     OptionType,
     Source,
     TopicOptionError,
@@ -121,6 +122,22 @@ def test_bad_values(name: str, value: str | None) -> None:
 def test_a_refusal_says_why() -> None:
     with pytest.raises(TopicOptionError, match="choose the compression at the producer"):
         check_topic_option("compression.type", "gzip")
+
+
+@pytest.mark.parametrize("value", ["x" * (VALUE_BYTES_MAX + 1), "ä" * (VALUE_BYTES_MAX // 2 + 1)])
+def test_free_text_is_kept_up_to_a_limit(value: str) -> None:
+    name = "leader.replication.throttled.replicas"
+
+    with pytest.raises(TopicOptionError, match="longer than 8192 bytes"):
+        check_topic_option(name, value)
+    assert check_topic_option(name, "x" * VALUE_BYTES_MAX) == "x" * VALUE_BYTES_MAX
+
+
+def test_the_text_of_a_refusal_does_not_grow_with_what_is_refused() -> None:
+    for name, value in (("n" * 100_000, "1"), ("retention.ms", "1" * 100_000)):
+        with pytest.raises(TopicOptionError) as raised:
+            check_topic_option(name, value)
+        assert len(str(raised.value)) < 200
 
 
 def test_the_nearest_value_is_in_force() -> None:

@@ -28,6 +28,7 @@ from tidings.config.topics import (
 from tidings.protocol.errors import ErrorCode
 
 ALL_BROKERS_NAME = ""
+_SHOWN_CHARACTERS = 249  # of a name that does not exist: an answer's texts may not be of any length
 
 
 class ResourceType(IntEnum):
@@ -88,7 +89,7 @@ def known_configs(site: Site, resource_type: int, name: str) -> Mapping[str, str
     if resource_type == ResourceType.TOPIC:
         topic = site.cluster.topics.get(name)
         if topic is None:
-            text = f"there is no topic {name}"
+            text = f"there is no topic {name[:_SHOWN_CHARACTERS]}"
             raise ResourceRefused(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, text)
         return topic.configs
     if resource_type != ResourceType.BROKER:
@@ -102,13 +103,16 @@ def known_configs(site: Site, resource_type: int, name: str) -> Mapping[str, str
     return site.cluster.cluster_configs()
 
 
+def check_setting_name(resource_type: int, name: str) -> None:
+    if name not in options_of(resource_type):
+        text = f"there is no setting {name[:_SHOWN_CHARACTERS]} that can be changed here"
+        raise ResourceRefused(ErrorCode.INVALID_CONFIG, text)
+
+
 def check_setting(resource_type: int, name: str, value: str | None) -> str:
     """The value as it is kept, or ResourceRefused."""
-    option = options_of(resource_type).get(name)
-    if option is None:
-        text = f"there is no setting {name} that can be changed here"
-        raise ResourceRefused(ErrorCode.INVALID_CONFIG, text)
+    check_setting_name(resource_type, name)
     try:
-        return check_topic_option(option.name, value)
+        return check_topic_option(options_of(resource_type)[name].name, value)
     except TopicOptionError as error:
         raise ResourceRefused(ErrorCode.INVALID_CONFIG, str(error)) from error

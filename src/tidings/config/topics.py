@@ -18,6 +18,10 @@ INT32_MAX = 2**31 - 1
 INT64_MAX = 2**63 - 1
 CREATE_TIME = "CreateTime"
 LOG_APPEND_TIME = "LogAppendTime"
+# Every broker holds every value in memory and in each checkpoint of the metadata, and old versions of answers
+# count a text's bytes in 16 bits.
+VALUE_BYTES_MAX = 8_192
+_SHOWN_NAME_CHARACTERS = 100
 
 
 class TopicOptionError(ValueError):
@@ -261,9 +265,10 @@ def check_topic_option(name: str, value: str | None) -> str:
     """The value as it is kept, or TopicOptionError saying what is wrong."""
     option = TOPIC_OPTIONS.get(name)
     if option is None:
-        raise TopicOptionError(f"Unknown topic config name: {name}")
+        raise TopicOptionError(f"Unknown topic config name: {name[:_SHOWN_NAME_CHARACTERS]}")
     if value is None:
         raise TopicOptionError(f"{name} has no value")
+    check_length(name, value)
     text = value.strip()
     if option.kind in (OptionType.INT, OptionType.LONG, OptionType.DOUBLE):
         _check_number(option, text)
@@ -274,6 +279,12 @@ def check_topic_option(name: str, value: str | None) -> str:
         reason = option.refused or f"it is one of {', '.join(option.choices)}"
         raise TopicOptionError(f"Invalid value {value} for configuration {name}: {reason}")
     return text
+
+
+def check_length(name: str, value: str) -> None:
+    """TopicOptionError for a value that is too long to be kept, or looked into."""
+    if len(value) > VALUE_BYTES_MAX or len(value.encode()) > VALUE_BYTES_MAX:
+        raise TopicOptionError(f"The value of {name} is longer than {VALUE_BYTES_MAX} bytes")
 
 
 class Source(IntEnum):

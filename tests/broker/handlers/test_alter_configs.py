@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from tests.fakes.world import World
+from tidings.config.topics import VALUE_BYTES_MAX
 from tidings.protocol.apis import ApiKey
 from tidings.protocol.errors import ErrorCode
 from tidings.protocol.messages import alter_configs, incremental_alter_configs
@@ -148,6 +149,24 @@ def test_a_change_that_is_not_made_in_time(world: World) -> None:
     world.controller.is_reachable = False
 
     assert change(world, ("retention.ms", SET, "7")) is ErrorCode.REQUEST_TIMED_OUT
+
+
+@pytest.mark.parametrize("operation", [SET, APPEND, SUBTRACT])
+def test_a_list_is_not_looked_into_beyond_its_limit(world: World, operation: int) -> None:
+    entries = ",".join(str(number) for number in range(VALUE_BYTES_MAX))
+
+    code = change(world, ("leader.replication.throttled.replicas", operation, entries))
+
+    assert code is ErrorCode.INVALID_CONFIG
+
+
+def test_the_text_of_a_refusal_fits_every_version(world: World) -> None:
+    body = alter_configs.AlterConfigsRequest(resources=[resource_of("t", **{"x" * 40_000: "1"})])
+
+    answer = world.ask(ApiKey.ALTER_CONFIGS, 0, body, alter_configs.AlterConfigsResponse).responses[0]
+
+    assert answer.error_code == ErrorCode.INVALID_CONFIG
+    assert len(answer.error_message or "") < 1_000
 
 
 # As a whole

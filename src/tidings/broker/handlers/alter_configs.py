@@ -22,12 +22,13 @@ from tidings.broker.resources import (
     ResourceRefused,
     ResourceType,
     check_setting,
+    check_setting_name,
     known_configs,
     options_of,
 )
 from tidings.broker.site import Site
 from tidings.broker.topic_creation import TopicRefused, check_min_insync
-from tidings.config.topics import OptionType
+from tidings.config.topics import OptionType, TopicOptionError, check_length
 from tidings.protocol.errors import ErrorCode
 from tidings.protocol.messages import alter_configs, incremental_alter_configs
 from tidings.protocol.schema import Message
@@ -133,6 +134,7 @@ def _plan(site: Site, resource: _Resource) -> Command:
     values: dict[str, str] = {}
     removed: list[str] = []
     for wish in resource.wishes:
+        check_setting_name(resource.kind, wish.name)
         if wish.name in values or wish.name in removed:
             raise ResourceRefused(ErrorCode.INVALID_REQUEST, f"{wish.name} is changed twice")
         if wish.operation == DELETE:
@@ -161,10 +163,14 @@ def _wanted(resource: _Resource, wish: _Wish, known: Mapping[str, str]) -> str:
     if wish.operation not in (APPEND, SUBTRACT):
         text = f"operation {wish.operation} is unknown"
         raise ResourceRefused(ErrorCode.INVALID_REQUEST, text)
-    option = options_of(resource.kind).get(wish.name)
-    if option is None or option.kind is not OptionType.LIST:
+    option = options_of(resource.kind)[wish.name]
+    if option.kind is not OptionType.LIST:
         text = f"{wish.name} is no list: it can be set, nothing can be added to it or taken from it"
         raise ResourceRefused(ErrorCode.INVALID_CONFIG, text)
+    try:
+        check_length(wish.name, wish.value)
+    except TopicOptionError as error:
+        raise ResourceRefused(ErrorCode.INVALID_CONFIG, str(error)) from error
     present = [part for part in known.get(wish.name, option.default).split(",") if part]
     given = [part.strip() for part in wish.value.split(",")]
     if wish.operation == SUBTRACT:
