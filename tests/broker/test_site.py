@@ -66,6 +66,16 @@ def test_an_open_partition_takes_up_changed_settings(world: World) -> None:
     assert other.settings.batch_bytes_max == 6_000
 
 
+def test_a_topics_settings_are_no_work_for_other_topics(world: World) -> None:
+    partition, other = world.create_topic("t")[0], world.create_topic("other")[0]
+    others_settings = other.settings
+
+    world.apply(SetTopicConfigs(topic_id=topic_id_of("t"), values={"max.message.bytes": "5000"}))
+
+    assert partition.settings.batch_bytes_max == 5_000
+    assert other.settings is others_settings
+
+
 def test_a_topic_created_again_under_its_name_is_another_partition(world: World) -> None:
     old = world.create_topic("t")[0]
     world.apply(DeleteTopic(topic_id=topic_id_of("t")))

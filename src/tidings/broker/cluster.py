@@ -257,7 +257,7 @@ class ClusterState:
         topic = self._topic(command.topic_id)
         configs = _changed(topic.configs, command.values, command.removed, replaces=command.replaces)
         self.put_topic(replace(topic, configs=configs))
-        return Outcome(changes_settings=True)
+        return Outcome(changes_settings=True, topic_id=topic.topic_id)
 
     def _set_broker_configs(self, command: commands.SetBrokerConfigs) -> Outcome:
         if command.broker_id != commands.ALL_BROKERS and command.broker_id not in self.brokers:

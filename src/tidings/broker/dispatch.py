@@ -116,7 +116,7 @@ class Broker:
         of the outcome's groups is left to the caller, who has their logs."""
         outcome = self._site.cluster.apply(command, index, proposal=proposal)
         if outcome.changes_settings:
-            self._site.refresh_settings()
+            self._site.refresh_settings(outcome.topic_id)
         return outcome
 
     def cluster_state(self) -> bytes:

@@ -15,11 +15,12 @@ from tidings.protocol.errors import ErrorCode
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Outcome:
     """`groups` are those whose placement was made, changed or removed: whoever runs the groups looks them up
-    again. `changes_settings`: of topics. `value` is what the command allots: the first producer id of a
-    block; 0 elsewhere."""
+    again. `changes_settings`: of topics, of `topic_id` alone if there is one. `value` is what the command
+    allots: the first producer id of a block; 0 elsewhere."""
 
     code: ErrorCode = ErrorCode.NONE
     message: str | None = None
     value: int = 0
     groups: tuple[int, ...] = ()
     changes_settings: bool = False
+    topic_id: bytes | None = None

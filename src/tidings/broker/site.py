@@ -108,13 +108,17 @@ class Site:
     def close_partition(self, group: int, now_ms: int) -> None:
         self.partitions.remove(group).close(now_ms)
 
-    def refresh_settings(self) -> None:
-        """Topics may have been given other settings: every open partition takes them up."""
+    def refresh_settings(self, topic_id: bytes | None = None) -> None:
+        """A topic, or any of them, may have been given other settings: its open partitions take them up."""
         configs = self.cluster.cluster_configs()
-        for partition in self.partitions:
-            topic = self.cluster.topics_by_id.get(partition.topic_id)
-            if topic is not None:
-                partition.settings = settings_of(self.config, configs, topic.configs)
+        topics = self.cluster.topics_by_id
+        for topic in topics.values() if topic_id is None else [topics[topic_id]]:
+            by_group = self.partitions.by_group
+            opened = [by_group[row.group] for row in topic.partitions if row.group in by_group]
+            if opened:
+                settings = settings_of(self.config, configs, topic.configs)
+                for partition in opened:
+                    partition.settings = settings
 
     def why_missing(self, name: str, index: int) -> ErrorCode:
         """What to answer for a partition that is not in the table."""
