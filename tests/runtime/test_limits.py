@@ -4,7 +4,7 @@ import resource
 import subprocess
 import sys
 
-from tidings.runtime.limits import OPEN_FILES_WANTED, raise_open_files
+from tidings.runtime.limits import OPEN_FILES_WANTED, open_files_max, raise_open_files, segment_files_max
 
 
 def in_a_process_with(soft: int, hard: int) -> int:
@@ -30,3 +30,16 @@ def test_what_is_raised_already_stays() -> None:
 
     assert soft == raise_open_files()
     assert soft >= min(hard, OPEN_FILES_WANTED) or hard == resource.RLIM_INFINITY
+
+
+def test_thousands_of_active_partitions_fit_where_the_limit_is_high() -> None:
+    assert segment_files_max(OPEN_FILES_WANTED) == 32_768
+    assert segment_files_max(65_536) == 8_192
+
+
+def test_a_low_limit_leaves_the_files_that_a_small_broker_needs() -> None:
+    assert segment_files_max(1_024) == segment_files_max(0) == 512
+
+
+def test_the_limit_that_holds_is_told() -> None:
+    assert open_files_max() == raise_open_files()

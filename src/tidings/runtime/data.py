@@ -17,6 +17,7 @@ from tidings.config.options import Config
 from tidings.node.formation import Founding
 from tidings.node.jobs import METADATA_GROUP
 from tidings.node.recovered import RecoveredGroup
+from tidings.runtime.limits import open_files_max, segment_files_max
 from tidings.runtime.storage import segment_facts
 from tidings.storage import recovery
 from tidings.storage.errors import NotAFolderOfOurs
@@ -32,7 +33,6 @@ from tidings.storage.wal import WalWriter
 # The first file of a process is small, so that a new broker serves within milliseconds; the next ones are
 # made ahead.
 _FIRST_WAL_BYTES = 4 * 1024 * 1024
-_OPEN_SEGMENT_FILES_MAX = 512  # per thread that uses them
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -97,10 +97,11 @@ class DataFolder:
     def open(self, config: Config) -> OpenedData:
         """Read checkpoints and the write-ahead log, and make ready for writing."""
         recovered = recover(self._files, self.folder, salt=self.identity.salt)
+        files_max = segment_files_max(open_files_max())
         shared = StoreFiles(
             files=self._files,
-            written=OpenFiles(self._files, count_max=_OPEN_SEGMENT_FILES_MAX),
-            read=OpenFiles(self._files, count_max=_OPEN_SEGMENT_FILES_MAX),
+            written=OpenFiles(self._files, count_max=files_max),
+            read=OpenFiles(self._files, count_max=files_max),
         )
         wal_folder = f"{self.folder}/{WAL_FOLDER}"
         self._files.make_folder(wal_folder)

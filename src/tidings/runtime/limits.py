@@ -12,6 +12,11 @@ import sys
 # unbounded limit is not asked for: some systems promise it and then refuse.
 OPEN_FILES_WANTED = 1 << 18
 
+# Open segment files of each of the two threads that use them: a file that has to make room is synced first,
+# so they should hold all that is written to. An active partition has two, its segment and the index.
+_SEGMENT_FILES_PART = 8
+_SEGMENT_FILES_MIN = 512
+
 
 def raise_open_files() -> int:
     """Raises the soft limit of open files as far as it goes, and returns it; 0 where there is none to
@@ -31,3 +36,18 @@ def raise_open_files() -> int:
         else:
             return wanted
     return soft
+
+
+def open_files_max() -> int:
+    """The soft limit as it is; 0 where there is none."""
+    if sys.platform == "win32":
+        return 0
+    import resource
+
+    soft, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
+    return OPEN_FILES_WANTED if soft == resource.RLIM_INFINITY else soft
+
+
+def segment_files_max(files_max: int) -> int:
+    """How many segment files one thread may hold open, where the process may hold so many files."""
+    return max(_SEGMENT_FILES_MIN, min(files_max, OPEN_FILES_WANTED) // _SEGMENT_FILES_PART)

@@ -16,6 +16,7 @@ from tidings.config.exits import Exit
 from tidings.node.jobs import ReadJob, RemoveGroup, StorageJob
 from tidings.node.turn import Turn
 from tidings.raft.outbox import Flush
+from tidings.runtime.backlog import BACKLOG_BYTES_MAX, Backlog
 from tidings.runtime.storage import LateOutcome, Then
 from tidings.storage.errors import Damaged, DiskFull, StorageError
 from tidings.storage.wal import WalPosition
@@ -66,6 +67,7 @@ class Persistence:
         storage: Storage,
         *,
         full_retry_s: float = FULL_RETRY_S,
+        backlog_bytes_max: int = BACKLOG_BYTES_MAX,
     ) -> None:
         self.is_flushing = False
         self._full_retry_s = full_retry_s
@@ -73,12 +75,18 @@ class Persistence:
         self._node = node
         self._storage = storage
         self._is_log_full = False
+        self._had_no_room = False
+        self._was_behind = False
+        self._backlog = Backlog(backlog_bytes_max)
         self._waiting_counts: dict[int, int] = {}  # by group: jobs that the storage keeps until there is room
         self._retries: set[asyncio.TimerHandle] = set()
         self._untold: list[Callable[[], None]] | None = None  # while paused: outcomes that wait
         self._is_closed = False
 
     def take(self, turn: Turn) -> None:
+        for group, reason in turn.damaged:  # before the flush, which makes the mark durable
+            self._owner.log.event("replica_damaged", group=group, reason=reason)
+            self._storage.mark(group, is_damaged=True)
         if turn.flush is not None:
             self._flush(turn.flush)
         for group in turn.settled:
@@ -150,12 +158,17 @@ class Persistence:
     # -- segments and checkpoints
 
     def _store(self, job: StorageJob) -> None:
+        self._backlog.handed(job)
+        self._room_changed("")
         self._storage.store(job, self._telling(partial(self._stored, job)))
 
     def _stored(self, job: StorageJob, result: object, error: Exception | None) -> None:
         if isinstance(error, DiskFull):
             self._waits_for_room(job.group, error)
-        elif isinstance(error, Damaged):
+            return
+        self._backlog.ended(job)
+        self._room_changed("")
+        if isinstance(error, Damaged):
             self._damaged(job.group, error)
         elif error is not None:
             reason = f"{type(job).__name__} of group {job.group} failed: {error!r}"
@@ -229,10 +242,16 @@ class Persistence:
         self._retries.add(retry)
 
     def _room_changed(self, reason: str) -> None:
-        is_full = self._is_log_full or bool(self._waiting_counts)
-        if is_full and not self._node.is_storage_full:
+        """Producers are refused while there is no room, and while the disk is too far behind what it was
+        handed."""
+        has_no_room = self._is_log_full or bool(self._waiting_counts)
+        is_behind = self._backlog.is_over
+        if has_no_room and not self._had_no_room:
             self._owner.log.warning("disk_full", reason=reason)
-        self._node.is_storage_full = is_full
+        if is_behind and not self._was_behind:
+            self._owner.log.warning("disk_behind", unwritten_bytes=self._backlog.size_bytes)
+        self._had_no_room, self._was_behind = has_no_room, is_behind
+        self._node.is_storage_full = has_no_room or is_behind
 
 
 def _exit_for(error: Exception) -> Exit:

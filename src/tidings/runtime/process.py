@@ -21,7 +21,7 @@ from tidings.config.exits import Exit
 from tidings.config.options import Config, is_loopback
 from tidings.runtime import notify
 from tidings.runtime.data import DataFolder
-from tidings.runtime.limits import raise_open_files
+from tidings.runtime.limits import raise_open_files, segment_files_max
 from tidings.runtime.loop import new_loop
 from tidings.runtime.secret import SECRET_BYTES, SecretError, read_secret
 from tidings.runtime.server import BrokerServer, BrokerStopped
@@ -31,8 +31,8 @@ from tidings.telemetry.events import EventLog, open_log
 # A thread that waits for the interpreter gets it within this: the disk thread must not wait for a long
 # decode.
 _SWITCH_INTERVAL_S = 0.0005
-# Segments that two threads hold open, the log's files, peers: with room to spare.
-_FILES_OF_STORAGE = 1_200
+_SEGMENT_THREADS = 2
+_FILES_BESIDE = 176  # the log's files, peers: with room to spare
 # Objects made at the start live on; collecting young ones seldom keeps pauses rare and short.
 _GC_THRESHOLDS = (50_000, 20, 50)
 
@@ -84,7 +84,8 @@ def exit_of(error: Exception) -> Exit:
 
 def _within_open_files(config: Config, files_max: int) -> Config:
     """As many connections as leave the storage its files: a broker must never fail to open one of its own."""
-    connections_max = max(files_max - _FILES_OF_STORAGE, files_max // 2)
+    of_storage = _SEGMENT_THREADS * segment_files_max(files_max) + _FILES_BESIDE
+    connections_max = max(files_max - of_storage, files_max // 2)
     if not files_max or config.connections_max <= connections_max:
         return config
     return replace(config, connections_max=connections_max)
