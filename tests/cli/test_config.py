@@ -45,7 +45,7 @@ def test_people_see_what_was_set_and_by_whom(tidings: Command) -> None:
     ).out.splitlines()
 
     [changed] = [line for line in lines if line.startswith("wal_bytes_max")]
-    assert changed.endswith("= 268_435_456 bytes  (flag --wal-bytes-max; default 268_435_456)")
+    assert changed.endswith("= 268_435_456 bytes  (--set wal-bytes-max=268435456; default 268_435_456)")
     [folder] = [line for line in lines if line.startswith("data_folder")]
     assert '"/srv"' in folder
     assert lines[0] == "# up"

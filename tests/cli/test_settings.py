@@ -31,7 +31,12 @@ def test_flags_that_were_not_given_say_nothing() -> None:
 
 
 def test_what_is_wrong_ends_the_command_with_its_place() -> None:
-    with pytest.raises(Failure, match="flag --rak: unknown option 'rak'") as caught:
+    with pytest.raises(Failure, match="--set rak=east: unknown option 'rak'") as caught:
         read_settings(None, ("rak=east",), {})
 
     assert caught.value.hint == "did you mean 'rack'?"
+
+
+def test_a_flag_that_is_not_called_like_its_option_is_named_as_it_was_typed() -> None:
+    with pytest.raises(Failure, match=r"--kafka 0\.0\.0\.0:31200: kafka_host: "):
+        read_settings(None, (), {"kafka_host": "0.0.0.0"}, typed={"kafka_host": "--kafka 0.0.0.0:31200"})

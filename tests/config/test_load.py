@@ -87,11 +87,15 @@ def test_variables_of_the_commands_are_no_options() -> None:
             3,
             "unknown option 'retension_ms'; did you mean 'retention_ms'?",
         ),
-        ("[raft]\nbeat_interval_ms = 5\n", 1, "unknown option 'raft'"),
+        (
+            "[raft]\nx = 1\nbeat_interval_ms = 5\n",
+            1,
+            "unknown option 'raft': sections are not used; write beat_interval_ms = ... at the top",
+        ),
+        ("[raft]\nx = 1\n", 1, "write NAME = VALUE lines at the top"),
         ("# x\n[[join]]\na = 1\n", 2, "join is a list of texts, not"),
         ("[rack]\na = 1\n", 1, "rack is no table; options stand without [tables]"),
-        ("x = 1\nx = 2\n", 2, "not TOML"),
-        ("rack = east\n", 1, "not TOML"),
+        ("x = 1\ny =", 2, "not TOML"),
         ('broker_id = "one"\n', 1, "broker_id is a whole number, not 'one'"),
         ("broker_id = true\n", 1, "broker_id is a whole number, not True"),
         ("\nbroker_id = 1.5\n", 2, "broker_id is a whole number, not 1.5"),
@@ -110,6 +114,15 @@ def test_a_wrong_line_is_named(tmp_path: Path, text: str, line: int, problem: st
 
     assert caught.value.place == f"{file}:{line}"
     assert problem in str(caught.value)
+
+
+def test_what_is_no_toml_is_named_with_line_and_column(tmp_path: Path) -> None:
+    file = toml(tmp_path, "x = 1\nrack = east\n")
+
+    with pytest.raises(ConfigError, match="not TOML") as caught:
+        load(file, {}, {})
+
+    assert caught.value.place == f"{file}:2:8"
 
 
 def test_a_wrong_variable_is_named() -> None:

@@ -75,7 +75,15 @@ def broker(
         "insecure_network": insecure_network,
         "replace": True if replace is not None else None,
     }
-    config = read_settings(config_file, assignments, flags).config
+    typed = {
+        "broker_id": f"--id {broker_id}" if replace is None else f"--replace {replace}",
+        "data_folder": f"--data {data}",
+        "kafka_host": f"--kafka {kafka}",
+        "kafka_port": f"--kafka {kafka}",
+        "peer_host": f"--peer {peer}",
+        "peer_port": f"--peer {peer}",
+    }
+    config = read_settings(config_file, assignments, flags, typed=typed).config
     if config.data_folder is None:
         raise Failure("a broker needs a folder for its data", hint="--data DIR", code=Exit.USAGE)
     return doors.run_broker(config, ready_fd=ready_fd, parent_fd=parent_fd)

@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Mapping
 from pathlib import Path
+from types import MappingProxyType
 from typing import TypeVar
 
 import click
@@ -16,7 +17,7 @@ import click
 from tidings.cli.failure import Failure, config_errors
 from tidings.config.address import Address
 from tidings.config.exits import Exit
-from tidings.config.load import Loaded, load_with_places
+from tidings.config.load import Loaded, flag_name, load_with_places
 
 FILE_NAME = "tidings.toml"
 
@@ -42,19 +43,31 @@ def setting_options(command: F) -> F:
 
 
 def read_settings(
-    config_file: Path | None, assignments: tuple[str, ...], flags: Mapping[str, object]
+    config_file: Path | None,
+    assignments: tuple[str, ...],
+    flags: Mapping[str, object],
+    *,
+    typed: Mapping[str, str] = MappingProxyType({}),
 ) -> Loaded:
-    """The options from file, environment and flags; `--set` is a flag like any other."""
+    """The options from file, environment and flags; `--set` is a flag like any other. `typed` names the flags
+    that are not called like their option, for errors.
+    """
     toml = config_file or (Path(FILE_NAME) if Path(FILE_NAME).is_file() else None)
     given: dict[str, object] = {}
+    typed_by_option: dict[str, str] = {}
     for assignment in assignments:
         name, equals, value = assignment.partition("=")
         if not equals:
             raise Failure(f"--set {assignment}: expected NAME=VALUE", code=Exit.USAGE)
-        given[name.strip().replace("-", "_")] = value.strip()
-    given.update({name: value for name, value in flags.items() if value is not None})
+        option = name.strip().replace("-", "_")
+        given[option] = value.strip()
+        typed_by_option[option] = f"--set {assignment}"
+    for option, flag in flags.items():
+        if flag is not None:
+            given[option] = flag
+            typed_by_option[option] = typed.get(option, flag_name(option))
     with config_errors():
-        return load_with_places(toml, os.environ, given)
+        return load_with_places(toml, os.environ, given, typed=typed_by_option)
 
 
 def address(text: str) -> Address:

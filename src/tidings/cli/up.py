@@ -79,7 +79,7 @@ def up(
         "kafka_port": kafka_port,
         "restart": restart,
     }
-    loaded = read_settings(config_file, assignments, flags)
+    loaded = read_settings(config_file, assignments, flags, typed={"data_folder": f"--data {data}"})
     config = loaded.config
     mailbox: Mailbox = queue.SimpleQueue()
     with _signals_to(mailbox), _errors_told(), _folder(config) as folder:

@@ -8,10 +8,11 @@ from __future__ import annotations
 
 import re
 import tomllib
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import Field, dataclass, fields
 from difflib import get_close_matches
 from pathlib import Path
+from types import MappingProxyType
 from typing import cast
 
 from tidings.config.options import Config, OptionError, about
@@ -24,7 +25,7 @@ SOURCE_DEFAULT = "default"
 
 _TRUE = frozenset({"true", "yes", "on", "1"})
 _FALSE = frozenset({"false", "no", "off", "0"})
-_LINE_IN_MESSAGE = re.compile(r" \(at line (\d+), column \d+\)$")
+_PLACE_IN_MESSAGE = re.compile(r" \(at (?:line (\d+), column (\d+)|end of document)\)$")
 
 Value = int | bool | str | Path | tuple[str, ...] | None
 
@@ -61,14 +62,22 @@ def load(toml: Path | None, environment: Mapping[str, str], flags: Mapping[str, 
 
 
 def load_with_places(
-    toml: Path | None, environment: Mapping[str, str], flags: Mapping[str, object]
+    toml: Path | None,
+    environment: Mapping[str, str],
+    flags: Mapping[str, object],
+    *,
+    typed: Mapping[str, str] = MappingProxyType({}),
 ) -> Loaded:
-    """`flags` hold values or texts by option name; None: the flag was not given."""
+    """`flags` hold values or texts by option name; None: the flag was not given. `typed` is what was typed for an
+    option, where that is not the flag of its name.
+    """
     kind_by_option = {each.name: _kind_of(each) for each in fields(Config)}
     values: dict[str, Value] = {}
     place_by_option: dict[str, str] = {}
-    for setting in _settings(toml, environment, flags):
+    for setting in _settings(toml, environment, flags, typed):
         if setting.name not in kind_by_option:
+            if isinstance(setting.value, dict):
+                raise _section_error(setting, kind_by_option)
             raise ConfigError(setting.place, f"unknown option '{setting.name}'", _nearest(setting.name))
         values[setting.name] = _value_of(setting, kind_by_option[setting.name])
         place_by_option[setting.name] = setting.place
@@ -84,8 +93,17 @@ def flag_name(option: str) -> str:
     return "--" + option.replace("_", "-")
 
 
+def _section_error(setting: Setting, options: Collection[str]) -> ConfigError:
+    """Whoever writes a [section] has options in it; they are wanted without it."""
+    assert isinstance(setting.value, dict), setting
+    known = next((name for name in setting.value if name in options), None)
+    example = f"{known} = ... at the top" if known else "NAME = VALUE lines at the top"
+    problem = f"unknown option '{setting.name}': sections are not used"
+    return ConfigError(setting.place, problem, f"write {example}")
+
+
 def _settings(
-    toml: Path | None, environment: Mapping[str, str], flags: Mapping[str, object]
+    toml: Path | None, environment: Mapping[str, str], flags: Mapping[str, object], typed: Mapping[str, str]
 ) -> Iterator[Setting]:
     if toml is not None:
         yield from _settings_of_file(toml)
@@ -95,7 +113,7 @@ def _settings(
             yield Setting(name=name, value=text, place=f"environment {variable}")
     for name, value in flags.items():
         if value is not None:
-            yield Setting(name=name, value=value, place=f"flag {flag_name(name)}")
+            yield Setting(name=name, value=value, place=typed.get(name, f"flag {flag_name(name)}"))
 
 
 def _is_option(variable: str) -> bool:
@@ -113,9 +131,9 @@ def _settings_of_file(toml: Path) -> Iterator[Setting]:
         value_by_name = tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:
         message = str(error)
-        line = _LINE_IN_MESSAGE.search(message)
-        place = f"{toml}:{line[1]}" if line else str(toml)
-        raise ConfigError(place, f"not TOML: {_LINE_IN_MESSAGE.sub('', message)}") from error
+        found = _PLACE_IN_MESSAGE.search(message)
+        place = f"{toml}:{found[1]}:{found[2]}" if found and found[1] else f"{toml}:{len(text.splitlines())}"
+        raise ConfigError(place, f"not TOML: {_PLACE_IN_MESSAGE.sub('', message)}") from error
     for name, value in value_by_name.items():
         yield Setting(name=name, value=value, place=f"{toml}:{_line_of(name, text)}")
 
