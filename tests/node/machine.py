@@ -197,6 +197,7 @@ class Machine:
         turn = self.node.turn(self._world.now_ms, may_flush=self._flushing is None)
         for member, buffers in turn.frames:
             self._world.send(self, member, b"".join(buffers))
+        self.disk.damage_marks.update(group for group, _ in turn.damaged)
         if turn.flush is not None:
             self._flushing = turn.flush
             if not self.holds_flushes:

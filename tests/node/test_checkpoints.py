@@ -1,10 +1,12 @@
-"""Tests of node/checkpoints.py: when a file of the write-ahead log may be cut, and when it may not."""
+"""Tests of node/checkpoints.py: when a file of the write-ahead log may be cut, and when it may not.
+
+With whole brokers: tests/node/test_log_length.py.
+"""
 
 from __future__ import annotations
 
-from tests.node.client import Client
-from tests.node.machine import Machine, entries_of
-from tests.node.world import CHECKPOINT_MS, World
+import pytest
+
 from tidings.node.checkpoints import Checkpoints
 from tidings.raft.entries import Entry, EntryKind
 from tidings.raft.outbox import Flush
@@ -22,6 +24,8 @@ class FakeOwner:
         self.frozen: set[int] = set()
         self.closed: set[int] = set()  # neither open, nor in files that may be opened
         self.unsavable: set[int] = set()
+        self.unopened: set[int] = set()  # some of these, which nobody has named yet
+        self.given_up: set[int] = set()  # or which are to be refilled
         self.saving: list[int] = []
         self.carried: list[tuple[int, int | None]] = []
         self.cuts: list[int] = []
@@ -33,8 +37,11 @@ class FakeOwner:
         self.saving.append(group)
         return self.applied[group]
 
-    def is_frozen(self, group: int) -> bool:
-        return group in self.frozen
+    def is_carried(self, group: int, *, is_overfull: bool) -> bool:
+        return group in self.frozen or (is_overfull and group in self.unopened)
+
+    def is_given_up(self, group: int) -> bool:
+        return group in self.given_up
 
     def may_return(self, group: int) -> bool:
         return group not in self.closed
@@ -307,6 +314,36 @@ def test_a_group_whose_files_are_frozen_is_carried_whole() -> None:
     assert log.owner.cuts == [3]
 
 
+@pytest.mark.parametrize(("newest_file", "expected"), [(7, [1]), (8, [8])], ids=["within", "beyond"])
+def test_a_replica_to_be_refilled_holds_the_log_up_to_twice_its_length(
+    newest_file: int, expected: list[int]
+) -> None:
+    log = Log(file_count_max=3)
+    log.owner.unsavable.add(7)
+    log.owner.given_up.add(7)
+    log.checkpoints.recovered({7: 1}, 1, newest_file)
+
+    log.tick()
+
+    assert (log.owner.cuts or [1]) == expected
+    assert not log.checkpoints.is_overfull
+
+
+@pytest.mark.parametrize(("newest_file", "expected"), [(7, []), (8, [8])], ids=["within", "beyond"])
+def test_a_group_that_is_not_open_yet_is_carried_beyond_twice_the_length(
+    newest_file: int, expected: list[int]
+) -> None:
+    log = Log(file_count_max=3)
+    log.owner.unsavable.add(7)
+    log.owner.unopened.add(7)
+    log.checkpoints.recovered({7: 1}, 1, newest_file)
+
+    log.tick()
+    log.flush(newest_file, g7=5)
+
+    assert log.owner.cuts == expected
+
+
 def test_a_log_that_cannot_be_cut_is_not_saved_again_and_again() -> None:
     log = Log()
     log.owner.unsavable.add(7)
@@ -319,85 +356,3 @@ def test_a_log_that_cannot_be_cut_is_not_saved_again_and_again() -> None:
     log.tick(2)
 
     assert log.owner.saving == []
-
-
-# -- with whole brokers
-
-
-def rounds(world: World, client: Client, group: int, count: int, *, topic: str = "t") -> None:
-    """Fill some files of the log, and let them be checkpointed, so many times."""
-    for _ in range(count):
-        client.produce_many(40, group=group, topic=topic)
-        world.run(CHECKPOINT_MS + 500)
-
-
-def file_count(machine: Machine) -> int:
-    return machine.disk.log.newest_file - machine.disk.log.oldest_file + 1
-
-
-def test_the_log_stays_short_and_all_is_there_after_a_crash(world: World, client: Client) -> None:
-    (group,) = client.create_topic()
-
-    rounds(world, client, group, 5)
-    for broker_id in (1, 2, 3):
-        world.crash(broker_id)
-    for broker_id in (1, 2, 3):
-        world.start(broker_id)
-
-    assert all(file_count(machine) <= 5 for machine in world.running)
-    assert len(client.read_all(to=world.lead(group))) == 200
-
-
-def test_a_leader_without_a_majority_keeps_its_tail_through_cuts_of_the_log(
-    world: World, client: Client
-) -> None:
-    """The entry that it cannot commit is written again in each round."""
-    (group,) = client.create_topic()
-    (alone,) = client.create_topic("alone", assignments=((1,),))
-    leader = world.lead(group)
-    assert leader is world[1]
-    for follower in (2, 3):
-        world[follower].holds_flushes = True
-    client.send_values(b"held", to=leader)
-    world.run(20)
-    tail_index = leader.replica(group).group.last_index
-    oldest_file = leader.disk.log.oldest_file
-
-    rounds(world, client, alone, 4, topic="alone")
-    written_count = entries_of(leader.flushes, group).count(tail_index)
-    is_cut = leader.disk.log.oldest_file > oldest_file
-    for broker_id in (1, 2, 3):
-        world.crash(broker_id)
-    for broker_id in (1, 2, 3):
-        world.start(broker_id)
-    leader = world.lead(group)
-
-    assert is_cut
-    assert written_count > 1
-    assert client.read_all(to=leader) == [b"held"]
-
-
-def test_storage_that_does_not_keep_up_delays_the_cut_and_loses_nothing(world: World, client: Client) -> None:
-    (group,) = client.create_topic()
-    follower = next(machine for machine in world.running if machine is not world.lead(group))
-    follower.holds_jobs = True
-    rounds(world, client, group, 3)
-    oldest_file = follower.disk.log.oldest_file
-
-    world.restart(follower.broker_id)
-    world.run_until(lambda: world.is_even(group))
-
-    assert oldest_file == 1
-    assert follower.replica(group).high_watermark == 120
-
-
-def test_restarts_between_rounds_lose_nothing(world: World, client: Client) -> None:
-    (group,) = client.create_topic()
-    for broker_id in (1, 2, 3, 1, 2, 3):
-        rounds(world, client, group, 1)
-        world.crash(broker_id, keeps_flush=True)
-        world.run(10)
-        world.start(broker_id)
-        world.run_until(lambda: world.is_led(group) and world.is_even(group))
-
-    assert len(client.read_all(to=world.lead(group))) == 240

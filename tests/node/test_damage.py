@@ -218,13 +218,12 @@ def test_entries_that_contradict_the_log_cost_one_replica_its_files_and_nothing_
 
     follower.receive(leader.member, RAFT + b"".join(wire.encode([append])))
     world.run(1)
-    was_damaged = follower.replica(group).group.damaged
+    was_damaged = follower.replica(group).group.damaged and group in follower.disk.damage_marks
     world.run_until(lambda: world.is_even(group) and is_whole(follower, group))
     client.produce(b"more", group=group)
     world.run_until(lambda: world.is_even(group))
 
     assert was_damaged
-    assert follower.events.count("replica_damaged") == 1
     assert follower.replica(group).high_watermark == 11
 
 

@@ -33,7 +33,10 @@ class FakeOwner:
     def store(self, job: StorageJob) -> None:
         self.jobs.append(job)
 
-    def is_frozen(self, group: int) -> bool:
+    def is_carried(self, group: int, *, is_overfull: bool) -> bool:
+        return False
+
+    def is_given_up(self, group: int) -> bool:
         return False
 
     def may_return(self, group: int) -> bool:

@@ -235,6 +235,12 @@ def test_a_damaged_group_is_the_node_s_to_refill_and_marked_for_a_restart(bench:
     assert bench.owner.failures == []
 
 
+def test_what_the_node_finds_damaged_is_marked_for_a_restart_before_the_flush(bench: Bench) -> None:
+    bench.persistence.take(Turn(flush=flush(), damaged=[(GROUP, "it contradicts its leader's")]))
+
+    assert bench.disk.said[0] == ("damaged", GROUP)
+
+
 def test_a_settled_group_is_marked_sound(bench: Bench) -> None:
     bench.persistence.take(Turn(settled=[GROUP]))
 

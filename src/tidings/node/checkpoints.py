@@ -7,7 +7,8 @@ tests/node/test_checkpoints.py
 One round: every group with entries in older files saves a checkpoint of what it has applied. Entries behind
 that, its tail, are written to the log again (carried). When all are saved and carried, the files before the
 round's first one are cut. A group that can save none just now keeps the log from being cut any further than
-its own entries, and the next round asks it again.
+its own entries, and the next round asks it again; once the log is twice as long as it should be, a replica
+that waits to be refilled has none any more, and one that is not open yet is carried.
 """
 
 from __future__ import annotations
@@ -15,6 +16,8 @@ from __future__ import annotations
 from typing import Protocol
 
 from tidings.raft.outbox import Flush
+
+_OVERFULL_FACTOR = 2
 
 
 class CheckpointOwner(Protocol):
@@ -24,13 +27,17 @@ class CheckpointOwner(Protocol):
         """Give out the jobs that save what the group has applied; the index, or None where that cannot be
         done."""
 
-    def is_frozen(self, group: int) -> bool:
-        """Whether the group's files are never changed again: then the log has to carry all that is not in
-        them."""
+    def is_carried(self, group: int, *, is_overfull: bool) -> bool:
+        """Whether the log has to carry all of the group that is not in its files: they are never changed
+        again, or, where the log is overfull, nobody knows whether they will be."""
         ...
 
     def may_return(self, group: int) -> bool:
         """Whether the group is open, or may be opened: else nothing of it is needed."""
+        ...
+
+    def is_given_up(self, group: int) -> bool:
+        """Whether the group is to be refilled by its leader, and a restart knows."""
         ...
 
     def last_index(self, group: int) -> int: ...
@@ -64,6 +71,12 @@ class Checkpoints:
         self._oldest_by_group = {group: at for group, at in oldest_by_group.items() if may_return(group)}
         self._oldest_file = oldest_file
         self._file = file
+
+    @property
+    def is_overfull(self) -> bool:
+        """Whether the log is more than twice as long as it should be: then it has to get shorter before it
+        gets longer."""
+        return self._file - self._oldest_file > _OVERFULL_FACTOR * self._file_count_max
 
     @property
     def is_under_way(self) -> bool:
@@ -124,11 +137,13 @@ class Checkpoints:
 
     def _save(self, group: int) -> None:
         """A group that is not open holds its files: the metadata has not named it yet, and only `removed`
-        says that nothing of it is needed."""
+        says that nothing of it is needed. So does one to be refilled: what it has may be the last copy."""
         last_index = self._owner.last_index(group)
         if self._owner.save_checkpoint(group) is not None:
             self._saving[group] = last_index
-        elif self._owner.is_frozen(group):
+        elif self.is_overfull and self._owner.is_given_up(group):
+            del self._oldest_by_group[group]
+        elif self._owner.is_carried(group, is_overfull=self.is_overfull):
             flush_number = self._owner.carry(group, None)
             if flush_number is not None:
                 self._carrying[group] = flush_number

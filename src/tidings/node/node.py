@@ -174,7 +174,7 @@ class Node:
         except LogDiverged as error:
             if message.group == METADATA_GROUP:
                 raise
-            self.tell("replica_damaged", group=message.group, reason=str(error))
+            self._work.damaged.append((message.group, str(error)))
             self.damaged(message.group, now_ms)
 
     def peer_up(self, member: int, broker_id: int, now_ms: int) -> None:
@@ -359,8 +359,15 @@ class Node:
         self.store(job)
         return job.start.index
 
-    def is_frozen(self, group: int) -> bool:
-        return self.metadata.is_frozen if group == METADATA_GROUP else self.replicas.is_frozen(group)
+    def is_carried(self, group: int, *, is_overfull: bool) -> bool:
+        if group == METADATA_GROUP:
+            return self.metadata.is_frozen
+        return self.replicas.is_frozen(group) or (is_overfull and group not in self.host.groups)
+
+    def is_given_up(self, group: int) -> bool:
+        """The mark and the votes of a replica to be refilled are in every file of the log."""
+        held = self.host.groups.get(group)
+        return held is not None and held.damaged and held.hard_flush <= self.host.outbox.durable_flush
 
     def may_return(self, group: int) -> bool:
         return group == METADATA_GROUP or group in self.removals or self.replicas.may_return(group)
@@ -372,14 +379,8 @@ class Node:
     def carry(self, group: int, first_index: int | None) -> int | None:
         raft_group = self.host.groups.get(group)
         if raft_group is None:
-            return None
-        if first_index is None:
-            first_index = raft_group.log.window_first
-        if first_index < raft_group.log.window_first or first_index > raft_group.last_index:
-            return None
-        outbox = self.host.outbox
-        outbox.entries += [(group, entry) for entry in raft_group.log.entries_from(first_index)]
-        return outbox.collecting_flush
+            return self.replicas.carry_unopened(group)
+        return raft_group.write_again(first_index)
 
     def cut_log(self, below_file: int) -> None:
         self._work.cut_below_file = below_file

@@ -237,6 +237,16 @@ class Replicas:
         """Whether the group is here, or in files that the metadata has not spoken of yet."""
         return group in self.by_group or group in self._recovered
 
+    def carry_unopened(self, group: int) -> int | None:
+        """Have what recovery found of a group written to the log again that the metadata has not named yet,
+        and perhaps never will; the flush."""
+        recovered = self._recovered.get(group)
+        if recovered is None or not recovered.tail:
+            return None
+        outbox = self._owner.host.outbox
+        outbox.entries += [(group, entry) for entry in recovered.tail]
+        return outbox.collecting_flush
+
     def save_checkpoint(self, group: int) -> int | None:
         """Give out the jobs that make the group's files hold all that is applied; None where it has no files
         that may be changed, just now or at all."""

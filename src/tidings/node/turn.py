@@ -36,6 +36,7 @@ class Turn:
     storage_jobs: list[StorageJob] = field(default_factory=list)
     reads: list[tuple[ReadJob, Callable[[Any], None]]] = field(default_factory=list)  # any: the job's result
     cut_below_file: int | None = None
+    damaged: list[tuple[int, str]] = field(default_factory=list)  # (group, reason): a restart has to know
     settled: list[int] = field(default_factory=list)  # groups whose damage or doubt is over
     events: list[tuple[str, dict[str, str | int]]] = field(default_factory=list)  # (name, facts) for people
 

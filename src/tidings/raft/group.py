@@ -92,6 +92,16 @@ class Group(GroupState):
         durable."""
         self.log.release(min(up_to_index, self.commit_index, self.durable_index))
 
+    def write_again(self, first_index: int | None) -> int | None:
+        """Put entries into the flush being collected once more, from the index on (None: all that memory
+        holds). The flush; None where memory does not hold them."""
+        log = self.log
+        first_index = log.window_first if first_index is None else first_index
+        if not log.window_first <= first_index <= log.last_index:
+            return None
+        self.outbox.entries += [(self.group, entry) for entry in log.entries_from(first_index)]
+        return self.outbox.collecting_flush
+
     # -- what the owner answers
 
     def persisted(self, index: int, term: int, now_ms: int) -> None:
