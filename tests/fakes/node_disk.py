@@ -175,7 +175,7 @@ class FakeDisk:
             raise FakeDamage(job.group)
         files = self.groups.get(job.group)
         if files is None:
-            return None
+            return [] if isinstance(job, FindTime) else None
         match job:
             case ReadOffsets():
                 return _read_offsets(files, job)
@@ -318,8 +318,8 @@ def _read_entries(files: FakeGroupFiles, job: ReadEntries) -> list[Entry] | None
     return _within([entry for entry in files.entries() if entry.index >= job.first_index], job.bytes_max)
 
 
-def _find_time(files: FakeGroupFiles, job: FindTime) -> bytes | None:
+def _find_time(files: FakeGroupFiles, job: FindTime) -> list[bytes]:
     found = [entry.payload for entry in _batches(files) if entry.next_offset > job.offset_min]
     times = [read_header(batch).max_timestamp for batch in found]
     wanted = max(times, default=0) if job.timestamp is None else job.timestamp
-    return next((batch for batch, time in zip(found, times, strict=True) if time >= wanted), None)
+    return [batch for batch, time in zip(found, times, strict=True) if time >= wanted][:1]

@@ -85,8 +85,8 @@ class FakeReplicaLog:
 
         self._calls.later(answer)
 
-    def find_batch_by_time(self, timestamp: int, then: Callable[[bytes | None], None]) -> None:
-        self._calls.later(lambda: then(self._find(timestamp)))
+    def find_batch_by_time(self, timestamp: int, then: Callable[[list[bytes] | None], None]) -> None:
+        self._calls.later(lambda: then(None if self.is_damaged else self._find(timestamp)))
 
     def epoch_end(self, epoch: int) -> EpochEnd:
         known = [candidate for candidate in sorted(self._epochs) if candidate <= epoch]
@@ -113,12 +113,12 @@ class FakeReplicaLog:
             byte_count += len(batch)
         return taken
 
-    def _find(self, timestamp: int) -> bytes | None:
+    def _find(self, timestamp: int) -> list[bytes]:
         headers = [(read_header(batch), batch) for batch in self.batches]
         seen = [(header, batch) for header, batch in headers if header.base_offset < self.high_watermark]
         if timestamp == TIME_OF_NEWEST:
             timestamp = max((header.max_timestamp for header, _ in seen), default=0)
-        return next((batch for header, batch in seen if header.max_timestamp >= timestamp), None)
+        return [batch for header, batch in seen if header.max_timestamp >= timestamp][:1]
 
 
 def full() -> LogFull:

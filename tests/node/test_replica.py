@@ -177,21 +177,34 @@ def test_a_time_is_found_wherever_its_batch_is(
 ) -> None:
     world.run(200)  # for the segments to be written
     filled.group.release(filled.group.commit_index - in_memory)
-    found: list[bytes | None] = []
+    found: list[list[bytes] | None] = []
 
     filled.find_batch_by_time(timestamp, found.append)
     leader.wake()
     world.run(20)
 
-    (batch,) = found
-    assert batch is not None
-    assert read_header(batch).base_offset == expected
+    assert found[0]
+    assert read_header(found[0][0]).base_offset == expected
 
 
 def test_a_time_after_all_batches_finds_none(world: World, leader: Machine, filled: Replica) -> None:
-    found: list[bytes | None] = []
+    found: list[list[bytes] | None] = []
 
     filled.find_batch_by_time(301, found.append)
+    leader.wake()
+    world.run(20)
+
+    assert found == [[]]
+
+
+def test_a_time_is_not_looked_for_in_memory_alone_where_the_disk_cannot_be_read(
+    world: World, leader: Machine, filled: Replica
+) -> None:
+    world.run(200)
+    leader.disk.bad_reads.add(filled.group.group)
+    found: list[list[bytes] | None] = []
+
+    filled.find_batch_by_time(101, found.append)
     leader.wake()
     world.run(20)
 
@@ -202,7 +215,7 @@ def test_a_time_is_found_though_its_batch_goes_to_disk_meanwhile(
     world: World, leader: Machine, filled: Replica
 ) -> None:
     leader.holds_reads = True
-    found: list[bytes | None] = []
+    found: list[list[bytes] | None] = []
     filled.find_batch_by_time(0, found.append)
     leader.wake()
     world.run(200)
@@ -214,23 +227,21 @@ def test_a_time_is_found_though_its_batch_goes_to_disk_meanwhile(
     leader.release_reads()
     world.run(20)
 
-    (batch,) = found
-    assert batch is not None
-    assert read_header(batch).base_offset == 0
+    assert found[0]
+    assert read_header(found[0][0]).base_offset == 0
 
 
 def test_batches_below_the_log_start_have_no_time(world: World, leader: Machine, filled: Replica) -> None:
     filled.append_log_start(2, 0)
     commit(world, leader)
-    found: list[bytes | None] = []
+    found: list[list[bytes] | None] = []
 
     filled.find_batch_by_time(0, found.append)
     leader.wake()
     world.run(20)
 
-    (batch,) = found
-    assert batch is not None
-    assert read_header(batch).base_offset == 2
+    assert found[0]
+    assert read_header(found[0][0]).base_offset == 2
 
 
 # -- epochs

@@ -185,9 +185,9 @@ def test_what_was_written_is_read_by_offset_by_index_and_by_time() -> None:
         assert indexes(await broker.read(by_index)) == [2, 3]
         for timestamp, found in ((150, entries[1]), (None, entries[2])):
             job = FindTime(group=GROUP, timestamp=timestamp, offset_min=0)
-            assert await broker.read(job) == found.payload
+            assert await broker.read(job) == [found.payload]
         late = FindTime(group=GROUP, timestamp=301, offset_min=0)
-        assert await broker.read(late) is None
+        assert await broker.read(late) == []
 
     with_broker(work)
 
@@ -195,6 +195,7 @@ def test_what_was_written_is_read_by_offset_by_index_and_by_time() -> None:
 def test_a_group_without_files_has_nothing_to_read() -> None:
     async def work(broker: Broker) -> None:
         assert await broker.read(ReadEntries(group=9, first_index=1, bytes_max=1)) is None
+        assert await broker.read(FindTime(group=9, timestamp=0, offset_min=0)) == []
 
     with_broker(work)
 

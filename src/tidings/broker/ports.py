@@ -119,9 +119,10 @@ class ReplicaLog(Protocol):
     ) -> None:
         """The same from disk. None: removed by now, or damaged."""
 
-    def find_batch_by_time(self, timestamp: int, then: Callable[[bytes | None], None]) -> None:
+    def find_batch_by_time(self, timestamp: int, then: Callable[[list[bytes] | None], None]) -> None:
         """The first batch below the high watermark whose max timestamp is at or after `timestamp`; for
-        TIME_OF_NEWEST the first of those with the largest max timestamp. None: there is none."""
+        TIME_OF_NEWEST the first of those with the largest max timestamp. A list of it, or of nothing; None:
+        what is on disk could not be read."""
 
     def epoch_end(self, epoch: int) -> EpochEnd: ...
 

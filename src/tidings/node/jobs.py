@@ -128,8 +128,8 @@ class ReadEntries:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FindTime:
-    """The batch in which a reader that asks for a time begins, not wholly below `offset_min`. None asks for
-    the first of the newest time that there is."""
+    """A list of the batch in which a reader that asks for a time begins, not wholly below `offset_min`, or of
+    nothing. None asks for the first of the newest time that there is."""
 
     group: int
     timestamp: int | None

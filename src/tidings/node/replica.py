@@ -151,24 +151,27 @@ class Replica:
         job = ReadOffsets(group=self.group.group, offset=offset, bytes_max=bytes_max, offset_max=offset_max)
         self._owner.read(job, then)
 
-    def find_batch_by_time(self, timestamp: int, then: Callable[[bytes | None], None]) -> None:
+    def find_batch_by_time(self, timestamp: int, then: Callable[[list[bytes] | None], None]) -> None:
         asked_index = self.written_index
         asked = None if timestamp == ports.TIME_OF_NEWEST else timestamp
         job = FindTime(group=self.group.group, timestamp=asked, offset_min=self.log_start_offset)
 
-        def found_on_disk(batch: bytes | None) -> None:
+        def found_on_disk(found: list[bytes] | None) -> None:
+            if found is None:
+                then(None)
+                return
             if self.group.log.window_first > asked_index + 1:
                 self.find_batch_by_time(
                     timestamp, then
                 )  # what was in memory went to disk meanwhile: ask again
                 return
-            then(self._find_in_memory(timestamp, batch))
+            then(self._find_in_memory(timestamp, found))
 
         self._owner.read(job, found_on_disk)
 
-    def _find_in_memory(self, timestamp: int, on_disk: bytes | None) -> bytes | None:
+    def _find_in_memory(self, timestamp: int, on_disk: list[bytes]) -> list[bytes]:
         """The batch to begin with, given what the segments have (they lie before what is in memory alone)."""
-        if on_disk is not None and timestamp != ports.TIME_OF_NEWEST:
+        if on_disk and timestamp != ports.TIME_OF_NEWEST:
             return on_disk
         newest = on_disk
         for entry in self.group.log.entries_from(self.group.log.window_first):
@@ -178,9 +181,9 @@ class Replica:
                 continue
             if timestamp != ports.TIME_OF_NEWEST:
                 if read_header(entry.payload).max_timestamp >= timestamp:
-                    return entry.payload
-            elif newest is None or _is_newer(entry.payload, newest):
-                newest = entry.payload
+                    return [entry.payload]
+            elif not newest or _is_newer(entry.payload, newest[0]):
+                newest = [entry.payload]
         return newest
 
     def epoch_end(self, epoch: int) -> ports.EpochEnd:

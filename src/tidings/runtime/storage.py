@@ -236,7 +236,7 @@ class _Groups:
             return job.function(*job.arguments)
         store = self._stores.get(job.group)
         if store is None:
-            return None
+            return [] if isinstance(job, FindTime) else None
         try:
             return _read(store, job)
         except Gone:
@@ -277,19 +277,22 @@ class _Groups:
             self._store(job.group).reset(job.start, job.title, wal_sequence=job.wal_sequence)
 
 
-def _read(
-    store: SegmentStore, job: ReadOffsets | ReadEntries | FindTime
-) -> list[bytes] | list[Entry] | bytes | None:
+def _read(store: SegmentStore, job: ReadOffsets | ReadEntries | FindTime) -> list[bytes] | list[Entry] | None:
     match job:
         case ReadOffsets():
             return store.read_offset(job.offset, job.bytes_max, job.offset_max)
         case ReadEntries():
             return store.read_entries(job.first_index, job.bytes_max)
         case FindTime(timestamp=None):
-            return store.reader.find_newest(offset_min=job.offset_min)
+            return _as_list(store.reader.find_newest(offset_min=job.offset_min))
         case FindTime():
             assert job.timestamp is not None, job
-            return store.reader.find_time(job.timestamp, offset_min=job.offset_min)
+            return _as_list(store.reader.find_time(job.timestamp, offset_min=job.offset_min))
+
+
+def _as_list(batch: bytes | None) -> list[bytes]:
+    """None is for what could not be read: not finding a batch is an answer."""
+    return [] if batch is None else [batch]
 
 
 def segment_facts(segments: tuple[SegmentView, ...]) -> tuple[SegmentFacts, ...]:

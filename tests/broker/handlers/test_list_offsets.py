@@ -114,6 +114,17 @@ def test_the_newest_record_is_the_first_of_the_largest_time(world: World, partit
     assert (answer.offset, answer.timestamp) == (3, 40)
 
 
+@pytest.mark.parametrize("timestamp", [0, NEWEST])
+def test_a_time_that_cannot_be_looked_up_is_not_answered_by_another(
+    world: World, partition: Partition, timestamp: int
+) -> None:
+    world.logs[partition.group].is_damaged = True
+
+    answer = only(world, send(world, timestamp))
+
+    assert (answer.error_code, answer.offset) == (ErrorCode.KAFKA_STORAGE_ERROR, -1)
+
+
 def test_an_empty_partition_has_no_newest_record(world: World) -> None:
     world.create_topic("t")
 

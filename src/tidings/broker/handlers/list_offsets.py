@@ -129,11 +129,13 @@ class _Lookup:
             self.answer.error_code = ErrorCode.NOT_LEADER_OR_FOLLOWER
         self.gathering.arrived()
 
-    def _read_batch(self, timestamp: int, batch: bytes | None) -> None:
-        if batch is None:
-            self.gathering.arrived()
-        else:
-            self.site.offload.run(find_record, batch, timestamp, then=self._tell_record)
+    def _read_batch(self, timestamp: int, found: list[bytes] | None) -> None:
+        if found:
+            self.site.offload.run(find_record, found[0], timestamp, then=self._tell_record)
+            return
+        if found is None:
+            self.answer.error_code = ErrorCode.KAFKA_STORAGE_ERROR  # a later record would hide earlier ones
+        self.gathering.arrived()
 
     def _tell_record(self, found: object) -> None:
         assert isinstance(found, _Found), found
