@@ -8,6 +8,7 @@ from tests.cli.conftest import Command
 from tests.fakes.cluster_doors import FakeCluster
 from tidings.config.exits import Exit
 from tidings.kafka.admin import CLUSTER_DEFAULT, End, Partition, Setting
+from tidings.kafka.errors import Refused
 
 
 def test_a_topic_is_created_as_the_cluster_likes(tidings: Command, cluster: FakeCluster) -> None:
@@ -105,11 +106,13 @@ def test_a_topic_is_described_for_people(tidings: Command, described: FakeCluste
     ended = tidings("topic", "describe", "news")
 
     assert ended.out.splitlines() == [
-        "news",
-        "  retention.ms = 1000",
+        "news  partitions 2  replication 3",
         "partition  leader  replicas  behind  end",
         "        0  2       1,2,3          1  42",
         "        1  none    1,2,3          1  ?",
+        "",
+        "retention.ms = 1000",
+        "segment.ms = 2  (default)",
     ]
 
 
@@ -166,3 +169,62 @@ def test_more_partitions_come_with_the_warning_that_keys_move(tidings: Command, 
     assert ended.out == "news has 12 partitions\n"
     assert ended.err.startswith("warning: keys move")
     assert cluster.asked == [("grow", "news", 12)]
+
+
+def test_how_many_partitions_can_stand_behind_the_name(tidings: Command, cluster: FakeCluster) -> None:
+    tidings("topic", "add-partitions", "news", "12")
+
+    assert cluster.asked == [("grow", "news", 12)]
+
+
+@pytest.mark.parametrize("arguments", [[], ["12", "--partitions", "12"]])
+def test_how_many_partitions_is_said_once(
+    tidings: Command, cluster: FakeCluster, arguments: list[str]
+) -> None:
+    assert tidings("topic", "add-partitions", "news", *arguments).code == Exit.USAGE
+    assert cluster.asked == []
+
+
+def test_keys_that_did_not_move_are_not_warned_of(tidings: Command, cluster: FakeCluster) -> None:
+    cluster.problem = Refused("there are 12 already", "INVALID_PARTITIONS")
+
+    ended = tidings("topic", "add-partitions", "news", "2")
+
+    assert ended.code == Exit.FAILED
+    assert "keys move" not in ended.err
+
+
+def test_settings_of_a_topic_are_shown_the_own_ones_first(tidings: Command, described: FakeCluster) -> None:
+    ended = tidings("topic", "config", "news")
+
+    assert ended.out == "retention.ms = 1000\nsegment.ms = 2  (default)\n"
+
+
+def test_settings_of_a_topic_are_changed_and_removed(tidings: Command, described: FakeCluster) -> None:
+    ended = tidings("topic", "config", "news", "a.b=1", "c=d=e", "--remove", "retention.ms")
+
+    assert ended.out == "changed news\n"
+    assert described.asked == [("change settings", "news", {"a.b": "1", "c": "d=e"}, ("retention.ms",))]
+
+
+def test_a_change_of_a_setting_without_a_value_is_refused(tidings: Command, described: FakeCluster) -> None:
+    ended = tidings("topic", "config", "news", "retention.ms")
+
+    assert (ended.code, described.asked) == (Exit.USAGE, [])
+    assert ended.err.startswith("error: retention.ms: expected K=V")
+
+
+def test_programs_get_the_settings_as_they_are_after_a_change(
+    tidings: Command, described: FakeCluster
+) -> None:
+    said = json.loads(tidings("topic", "config", "news", "retention.ms=1000", "--json").out)
+
+    assert said == {"topic": "news", "settings": {"retention.ms": "1000"}, "defaults": {"segment.ms": "2"}}
+
+
+@pytest.mark.parametrize(("alias", "command"), [("list", "ls"), ("delete", "rm"), ("alter", "config")])
+def test_commands_go_by_the_names_of_other_programs_too(tidings: Command, alias: str, command: str) -> None:
+    assert (
+        tidings("topic", alias, "--help").out.split("\n\n")[1]
+        == (tidings("topic", command, "--help").out.split("\n\n")[1])
+    )

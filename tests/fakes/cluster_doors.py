@@ -89,6 +89,9 @@ class FakeAdmin:
     def settings(self, topic: str) -> list[Setting]:
         return self._cluster.settings_by_topic.get(topic, [])
 
+    def change_settings(self, topic: str, changed: Mapping[str, str], removed: Sequence[str]) -> None:
+        self._cluster.ask("change settings", topic, dict(changed), tuple(removed))
+
     def create(self, topic: str, *, partitions: int, replication: int, settings: Mapping[str, str]) -> None:
         self._cluster.ask("create", topic, partitions, replication, dict(settings))
 

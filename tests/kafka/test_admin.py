@@ -55,6 +55,20 @@ def test_its_settings_are_told_apart_from_the_defaults(admin: ClusterAdmin, crea
     assert settings["segment.ms"].is_default
 
 
+def test_settings_are_changed_one_by_one_and_go_back_to_the_defaults(
+    admin: ClusterAdmin, created: str
+) -> None:
+    admin.change_settings(created, {"segment.ms": "60000", "retention.bytes": "1000000"}, ())
+    admin.change_settings(created, {}, ["retention.bytes"])
+
+    own = {each.name: each.value for each in admin.settings(created) if not each.is_default}
+    assert own == {"retention.ms": "3600000", "segment.ms": "60000"}
+
+
+def test_a_setting_that_there_is_not_is_refused(admin: ClusterAdmin, created: str) -> None:
+    assert refusal(lambda: admin.change_settings(created, {"no.such": "1"}, ())).name == "INVALID_CONFIG"
+
+
 def test_partitions_can_be_added(admin: ClusterAdmin, created: str) -> None:
     admin.grow(created, 5)
 

@@ -37,6 +37,8 @@ class TopicAdmin(Protocol):
 
     def settings(self, topic: str) -> list[Setting]: ...
 
+    def change_settings(self, topic: str, changed: Mapping[str, str], removed: Sequence[str]) -> None: ...
+
     def create(
         self, topic: str, *, partitions: int, replication: int, settings: Mapping[str, str]
     ) -> None: ...
@@ -182,7 +184,7 @@ _HINTS = {
     "_UNKNOWN_PARTITION": "`tidings topic describe` shows the partitions there are",
     "TOPIC_ALREADY_EXISTS": "`tidings topic describe` shows it",
     "INVALID_REPLICATION_FACTOR": "each replica needs a broker of its own; `tidings status` lists them",
-    "INVALID_PARTITIONS": "`--partitions` is the number afterwards, and can only grow",
+    "INVALID_PARTITIONS": "the number is that of all partitions afterwards, and can only grow",
     "MSG_SIZE_TOO_LARGE": "the topic's setting max.message.bytes says how large a message may be",
 }
 

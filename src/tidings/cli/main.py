@@ -32,7 +32,7 @@ class Lazy:
 COMMANDS = {
     "up": Lazy(module="up", name="up", summary="Start a cluster on this machine."),
     "broker": Lazy(module="broker", name="broker", summary="Run one broker."),
-    "topic": Lazy(module="topic", name="topic", summary="Create, list, describe, grow and remove topics."),
+    "topic": Lazy(module="topic", name="topic", summary="Create, list, configure and remove topics."),
     "status": Lazy(module="status", name="status", summary="Show brokers, leaders and replicas behind."),
     "pub": Lazy(module="pub", name="pub", summary="Publish messages to a topic."),
     "sub": Lazy(module="sub", name="sub", summary="Read messages of a topic."),

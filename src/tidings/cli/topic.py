@@ -1,4 +1,4 @@
-"""`tidings topic`: create, list, describe, grow and remove topics.
+"""`tidings topic`: create, list, describe, configure, grow and remove topics.
 
 Rule: what can surprise is said before it hurts: an even number of replicas, keys that move.
 Must not know: the protocol. Tests: tests/cli/test_topic.py
@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import sys
 from itertools import groupby
+from typing import TYPE_CHECKING
 
 import click
 
@@ -16,23 +17,47 @@ from tidings.cli.failure import Failure
 from tidings.cli.output import say, say_json, styled, table, warn
 from tidings.config.exits import Exit
 
+if TYPE_CHECKING:
+    from tidings.kafka.admin import Setting
+
 CLUSTER_DEFAULT = -1
 INTERNAL_PREFIX = "__"
 
 
-@click.group()
+# What other programs call these, and somebody will type.
+ALIASES = {"list": "ls", "delete": "rm", "remove": "rm", "alter": "config", "show": "describe"}
+
+
+class AliasedGroup(click.Group):
+    """A group whose commands can be called by another program's names too."""
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        return super().get_command(ctx, ALIASES.get(cmd_name, cmd_name))
+
+
+@click.group(cls=AliasedGroup)
 def topic() -> None:
-    """Create, list, describe, grow and remove topics."""
+    """Create, list, describe, configure, grow and remove topics."""
 
 
 @topic.command()
 @click.argument("name")
 @click.option(
-    "--partitions", type=click.IntRange(1), help="How many logs the topic has; order is kept in each."
+    "--partitions",
+    type=click.IntRange(1),
+    help="How many logs the topic has; order is kept in each.  [default: the cluster's, usually 1]",
 )
-@click.option("--replication", type=click.IntRange(1), help="On how many brokers each partition is kept.")
 @click.option(
-    "--config", "settings", metavar="K=V", multiple=True, help="A setting such as retention.ms=3600000."
+    "--replication",
+    type=click.IntRange(1),
+    help="On how many brokers each partition is kept.  [default: the cluster's, usually 3]",
+)
+@click.option(
+    "--config",
+    "settings",
+    metavar="K=V",
+    multiple=True,
+    help="A setting such as retention.ms=3600000. May be repeated.",
 )
 @json_option
 @kafka_option
@@ -47,7 +72,7 @@ def create(
     kafka: str,
 ) -> None:
     """Create the topic NAME."""
-    value_by_setting = dict(_assignment(text) for text in settings)
+    value_by_setting = dict(_assignment(text, "--config ") for text in settings)
     if replication is not None and replication % 2 == 0:
         survives = replication // 2 - 1
         loss = (
@@ -116,9 +141,7 @@ def describe(doors: Doors, name: str, as_json: bool, kafka: str) -> None:
                     "end": end.offset if end else None,
                 }
             )
-        own = {each.name: each.value for each in settings if not each.is_default}
-        defaults = {each.name: each.value for each in settings if each.is_default}
-        say_json({"topic": name, "partitions": rows_of_json, "settings": own, "defaults": defaults})
+        say_json({"topic": name, "partitions": rows_of_json, **_settings_json(settings)})
         return
     rows: list[list[str]] = []
     for each in partitions:
@@ -133,11 +156,63 @@ def describe(doors: Doors, name: str, as_json: bool, kafka: str) -> None:
                 str(end.offset) if end else "?",
             ]
         )
-    say(styled(name, bold=True))
-    for setting in settings:
-        if not setting.is_default:
-            say(f"  {setting.name} = {setting.value}")
+    replication = max((len(each.replicas) for each in partitions), default=0)
+    say(styled(name, bold=True) + f"  partitions {len(partitions)}  replication {replication}")
     say("\n".join(table(["partition", "leader", "replicas", "behind", "end"], rows)))
+    say()
+    _print_settings(settings)
+
+
+@topic.command()
+@click.argument("name")
+@click.argument("assignments", metavar="[K=V]...", nargs=-1)
+@click.option("--remove", metavar="K", multiple=True, help="Back to the default. May be repeated.")
+@json_option
+@kafka_option
+@click.pass_obj
+def config(
+    doors: Doors,
+    name: str,
+    assignments: tuple[str, ...],
+    remove: tuple[str, ...],
+    as_json: bool,
+    kafka: str,
+) -> None:
+    """Show the settings of the topic NAME, or change those that are given.
+
+    Example: tidings topic config greetings retention.ms=3600000
+    """
+    changed = dict(_assignment(text, "") for text in assignments)
+    with cluster_errors(
+        kafka, f"the settings of topic {name} could not be {_read_or_changed(changed, remove)}"
+    ):
+        admin = doors.topics(kafka)
+        if changed or remove:
+            admin.change_settings(name, changed, remove)
+        settings = admin.settings(name)
+    if as_json:
+        say_json({"topic": name, **_settings_json(settings)})
+    elif changed or remove:
+        say(f"changed {name}")
+    else:
+        _print_settings(settings)
+
+
+def _read_or_changed(changed: dict[str, str], removed: tuple[str, ...]) -> str:
+    return "changed" if changed or removed else "read"
+
+
+def _settings_json(settings: list[Setting]) -> dict[str, object]:
+    return {
+        "settings": {each.name: each.value for each in settings if not each.is_default},
+        "defaults": {each.name: each.value for each in settings if each.is_default},
+    }
+
+
+def _print_settings(settings: list[Setting]) -> None:
+    """The topic's own first."""
+    for each in sorted(settings, key=lambda setting: setting.is_default):
+        say(f"{each.name} = {each.value}" + ("  (default)" if each.is_default else ""))
 
 
 @topic.command()
@@ -166,29 +241,38 @@ def rm(doors: Doors, names: tuple[str, ...], yes: bool, as_json: bool, kafka: st
 
 @topic.command("add-partitions")
 @click.argument("name")
-@click.option("--partitions", type=click.IntRange(1), required=True, help="How many there are afterwards.")
+@click.argument("count", metavar="N", type=click.IntRange(1), required=False)
+@click.option("--partitions", type=click.IntRange(1), help="The same as N.")
 @json_option
 @kafka_option
 @click.pass_obj
-def add_partitions(doors: Doors, name: str, partitions: int, as_json: bool, kafka: str) -> None:
-    """Give the topic NAME more partitions.
+def add_partitions(
+    doors: Doors, name: str, count: int | None, partitions: int | None, as_json: bool, kafka: str
+) -> None:
+    """Give the topic NAME more partitions: N is how many there are afterwards.
 
     Keys move: from now on a key may be stored in another partition than before, so that order is not kept
     between its old messages and its new ones.
     """
-    warn(f"keys move: order is not kept between old and new messages of a key in {name}")
+    if (count is None) == (partitions is None):
+        hint = f"tidings topic add-partitions {name} 6"
+        raise Failure("say once how many partitions there are afterwards", hint=hint, code=Exit.USAGE)
+    grown = count or partitions
+    assert grown is not None
     with cluster_errors(kafka, f"topic {name} keeps its partitions"):
-        doors.topics(kafka).grow(name, partitions)
+        doors.topics(kafka).grow(name, grown)
     if as_json:
-        say_json({"topic": name, "partitions": partitions})
+        say_json({"topic": name, "partitions": grown})
     else:
-        say(f"{name} has {partitions} partitions")
+        say(f"{name} has {grown} partitions")
+    warn(f"keys move: order is not kept between old and new messages of a key in {name}")
 
 
-def _assignment(text: str) -> tuple[str, str]:
+def _assignment(text: str, flag: str) -> tuple[str, str]:
     name, equals, value = text.partition("=")
     if not equals or not name:
-        raise Failure(f"--config {text}: expected K=V", hint="--config retention.ms=3600000", code=Exit.USAGE)
+        hint = f"{flag}retention.ms=3600000"
+        raise Failure(f"{flag}{text}: expected K=V", hint=hint, code=Exit.USAGE)
     return name, value
 
 

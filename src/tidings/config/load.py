@@ -68,8 +68,8 @@ def load_with_places(
     *,
     typed: Mapping[str, str] = MappingProxyType({}),
 ) -> Loaded:
-    """`flags` hold values or texts by option name; None: the flag was not given. `typed` is what was typed for an
-    option, where that is not the flag of its name.
+    """`flags` hold values or texts by option name; None: the flag was not given. `typed` is what was typed
+    for an option, where that is not the flag of its name.
     """
     kind_by_option = {each.name: _kind_of(each) for each in fields(Config)}
     values: dict[str, Value] = {}

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from confluent_kafka import KafkaException, Node, TopicPartition
 from confluent_kafka.admin import (
     AdminClient,
+    AlterConfigOpType,
     ConfigEntry,
     ConfigResource,
     ConfigSource,
@@ -168,6 +169,20 @@ class ClusterAdmin:
             Setting(name=entry.name, value=entry.value or "", is_default=_is_default(entry))
             for _, entry in sorted(described.items())
         ]
+
+    def change_settings(self, topic: str, changed: Mapping[str, str], removed: Sequence[str]) -> None:
+        """Settings that are not named keep their values; those that are removed have the defaults again."""
+        entries = [
+            ConfigEntry(name, value, incremental_operation=AlterConfigOpType.SET)
+            for name, value in changed.items()
+        ]
+        entries += [
+            ConfigEntry(name, None, incremental_operation=AlterConfigOpType.DELETE) for name in removed
+        ]
+        resource = ConfigResource(ResourceType.TOPIC, topic, incremental_configs=entries)
+        with kafka_errors():
+            asked = self._client.incremental_alter_configs([resource], request_timeout=REQUEST_SECONDS_MAX)
+            asked[resource].result()
 
     def create(self, topic: str, *, partitions: int, replication: int, settings: Mapping[str, str]) -> None:
         """CLUSTER_DEFAULT leaves partitions or replication to the cluster."""
