@@ -1,8 +1,15 @@
-"""The broker's clock follows the wall clock slowly, and never goes back or jumps."""
+"""The broker's clock follows the wall clock slowly, never goes back, and jumps over a sleep alone."""
 
 from __future__ import annotations
 
-from tidings.runtime.clock import SteadyClock
+import sys
+import time
+
+import pytest
+
+from tidings.runtime.clock import SteadyClock, sleepless_clock
+
+HOUR_S = 3_600
 
 
 class Hands:
@@ -55,6 +62,50 @@ def test_it_never_goes_back_however_far_the_wall_clock_does() -> None:
 
     assert times_ms == sorted(times_ms)
     assert times_ms[-1] - times_ms[0] >= 9_700
+
+
+def test_it_does_not_go_back_in_the_moment_of_a_correction() -> None:
+    hands = Hands()
+    clock = hands.clock()
+    hands.wall_s -= 3_600
+    hands.pass_by(1)
+    before_ms = clock.now_ms()
+
+    clock.correct()
+
+    assert clock.now_ms() == before_ms
+    hands.pass_by(1)
+    assert clock.now_ms() == before_ms + 990
+
+
+def test_a_machine_that_slept_wakes_up_on_time() -> None:
+    hands = Hands()
+    clock = hands.clock()
+
+    hands.pass_by(8 * HOUR_S)
+
+    assert clock.now_ms() == int(hands.wall_s * 1000)
+
+
+def test_a_long_sleep_is_no_leave_for_a_large_correction() -> None:
+    hands = Hands()
+    clock = hands.clock()
+    hands.wall_s += HOUR_S
+    hands.pass_by(8 * HOUR_S)
+    before_ms = clock.now_ms()
+
+    clock.correct()
+
+    assert clock.now_ms() == before_ms + 100
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="the name of the clock that sleeps is this system's")
+def test_the_clock_that_goes_on_in_sleep_is_taken_where_there_is_one() -> None:
+    before_s = time.clock_gettime(time.CLOCK_BOOTTIME)
+
+    read_s = sleepless_clock()()
+
+    assert before_s <= read_s <= time.clock_gettime(time.CLOCK_BOOTTIME)
 
 
 def test_it_ends_at_the_wall_clock_and_stays_there() -> None:
