@@ -1,7 +1,8 @@
 """Fetch (key 1), versions 4-18: whole batches from an offset on, as soon as there are enough of them.
 
 A reader sees only what is below the high watermark. With less than min_bytes the request parks on its
-partitions, without a task, and looks again when one of them moves; it never parks longer than it asked to.
+partitions, without a task, and counts what comes there; it never parks longer than it asked to. A partition
+that is named twice is answered once.
 Batches in memory are answered at once, others are read from disk first. An error or a batch that must come
 from disk is reason enough to answer. An offset behind the end of this replica is out of range only when a
 majority has confirmed that it leads and an entry of its own epoch is committed: what a reader has seen is
@@ -18,6 +19,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
+from tidings.broker.parked import Parked
 from tidings.broker.partition import Partition
 from tidings.broker.ports import NO_EPOCH, TimerHandle
 from tidings.broker.requests import Request
@@ -160,9 +162,12 @@ class _Fetch:
     """One request, from its first look to its answer."""
 
     __slots__ = (
+        "_available_bytes",
         "_bytes_max",
+        "_bytes_min",
         "_deadline_ms",
         "_missing_count",
+        "_parked",
         "_request",
         "_round",
         "_site",
@@ -178,12 +183,11 @@ class _Fetch:
         self._version = request.api_version
         self._deadline_ms = now_ms + min(max(0, body.max_wait_ms), FETCH_WAIT_MS_MAX)
         self._bytes_max = min(body.max_bytes, site.config.fetch_bytes_max)
-        self._topics = body.topics
-        self._targets = [
-            _target(site, request.api_version, topic, asked)
-            for topic in body.topics
-            for asked in topic.partitions
-        ]
+        self._bytes_min = min(body.min_bytes, self._bytes_max)
+        self._topics = _once_each(site, request.api_version, body.topics)
+        self._targets = [target for _, targets in self._topics for target in targets]
+        self._available_bytes = 0
+        self._parked: list[Parked] = []
         self._round = _Round(0)
         self._timer: TimerHandle | None = None
         self._missing_count = 0
@@ -191,17 +195,34 @@ class _Fetch:
     def start(self, now_ms: int) -> Message | None:
         if self._has_enough(now_ms):
             return self._finish(now_ms)
-        self._timer = self._site.timers.call_at(self._deadline_ms, self.wake)
-        for target in self._targets:
-            if target.partition is not None:
-                target.partition.park(self)
+        self._timer = self._site.timers.call_at(self._deadline_ms, self._answer_now)
+        self._park()
         return None
 
-    def wake(self, now_ms: int) -> None:
-        """A partition moved, or the time is up."""
-        if not self._has_enough(now_ms):
-            return
+    def _park(self) -> None:
+        self._available_bytes = self._round.byte_count
+        self._parked = [
+            Parked(target.partition, target.asked.fetch_offset, self._moved)
+            for target in self._targets
+            if target.partition is not None
+        ]
+
+    def _moved(self, new_bytes: int | None, now_ms: int) -> None:
+        """A partition has got more bytes; None: it is not what it was."""
+        if new_bytes is not None:
+            self._available_bytes += new_bytes
+            if self._available_bytes >= self._bytes_min:
+                self._answer_now(now_ms)
+        elif self._has_enough(now_ms):
+            self._answer_now(now_ms)
+        else:
+            self._unpark()
+            self._park()
+
+    def _answer_now(self, now_ms: int) -> None:
+        """Answer with what there is: as much as was waited for, or the time is up."""
         self._leave()
+        self._has_enough(now_ms)
         response = self._finish(now_ms)
         if response is not None:
             self._request.answer(response)
@@ -219,16 +240,13 @@ class _Fetch:
             or not self._targets
         )
 
-    @property
-    def _bytes_min(self) -> int:
-        body = self._request.body
-        assert isinstance(body, FetchRequest), body
-        return body.min_bytes
+    def _unpark(self) -> None:
+        for parked in self._parked:
+            parked.leave()
+        self._parked = []
 
     def _leave(self) -> None:
-        for target in self._targets:
-            if target.partition is not None:
-                target.partition.unpark(self)
+        self._unpark()
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None
@@ -279,12 +297,11 @@ class _Fetch:
     def _response(self) -> FetchResponse:
         response = FetchResponse()
         datas = iter(self._round.datas)
-        targets = iter(self._targets)
-        for topic in self._topics:
+        for topic, targets in self._topics:
             parts = []
-            for _ in topic.partitions:
+            for target in targets:
                 data = next(datas)
-                self._complete(response, next(targets), data)
+                self._complete(response, target, data)
                 parts.append(data)
             response.responses.append(
                 FetchableTopicResponse(topic=topic.topic, topic_id=topic.topic_id, partitions=parts)
@@ -313,6 +330,24 @@ class _Fetch:
                         node_id=row.broker_id, host=row.host, port=row.port, rack=row.rack
                     )
                     response.node_endpoints.append(endpoint)
+
+
+def _once_each(
+    site: Site, version: int, topics: Sequence[FetchTopic]
+) -> list[tuple[FetchTopic, list[_Target]]]:
+    """The partitions of each topic, where they are named first: there are no more than this broker knows, or
+    the request is answered at once."""
+    seen: set[tuple[str, bytes, int]] = set()
+    targets_by_topic = []
+    for topic in topics:
+        targets = []
+        for asked in topic.partitions:
+            which = topic.topic, topic.topic_id, asked.partition
+            if which not in seen:
+                seen.add(which)
+                targets.append(_target(site, version, topic, asked))
+        targets_by_topic.append((topic, targets))
+    return targets_by_topic
 
 
 def _target(site: Site, version: int, topic: FetchTopic, asked: FetchPartition) -> _Target:
