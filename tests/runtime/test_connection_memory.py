@@ -8,6 +8,7 @@ from tests.clients import wire
 from tests.runtime.client_side import MIB, Owner, connect, produce, question
 from tidings.config.options import Config
 from tidings.protocol.messages.api_versions import ApiVersionsResponse
+from tidings.protocol.messages.produce import ProduceResponse
 
 
 @pytest.fixture
@@ -141,7 +142,7 @@ def test_one_connection_takes_its_share_and_not_the_memory_of_all() -> None:
     transport.receive(b"".join(produce(number, value=b"v" * (800 * 1024)) for number in range(1, 5)))
     assert len(owner.requests) == 2
     assert owner.starving == []  # others are not asked to hurry for it
-    owner.requests[0].answer(ApiVersionsResponse())
+    owner.requests[0].answer(ProduceResponse(throttle_time_ms=0))
     owner.turn()
 
     assert len(owner.requests) == 3
