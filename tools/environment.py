@@ -51,6 +51,7 @@ def set_up(level: str) -> None:
         raise SetUpError(
             f"Python 3.11 or newer is needed, this is {sys.version.split()[0]} ({sys.executable})"
         )
+    print(f"tidings set-up: installing into {VENV.name}, once; a minute at most", file=sys.stderr, flush=True)
     uv_on_path = shutil.which("uv")
     if not succeeds_quietly([str(venv_python()), "-c", VERSION_CHECK]):
         make_venv(uv_on_path)

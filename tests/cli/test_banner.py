@@ -36,8 +36,8 @@ def test_the_default_address_needs_no_flag() -> None:
 def test_another_address_stands_in_the_lines() -> None:
     text = banner(running("127.0.0.1:7000"), FOLDER, is_kept=False, seconds=0.6)
 
-    assert "pub news hello --kafka 127.0.0.1:7000" in text
-    assert "sub news --from earliest --kafka 127.0.0.1:7000" in text
+    assert "pub greetings hello --kafka 127.0.0.1:7000" in text
+    assert "sub greetings --from earliest --kafka 127.0.0.1:7000" in text
     assert "(removed at the end)" in text
 
 

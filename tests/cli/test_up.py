@@ -2,6 +2,7 @@
 
 import json
 import os
+import pty
 import select
 import signal
 import socket
@@ -9,7 +10,7 @@ import subprocess
 import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import TypedDict
+from typing import IO, TypedDict
 
 import psutil
 import pytest
@@ -45,14 +46,16 @@ class ReadyLine(TypedDict):
 class Up:
     """A running `tidings up`."""
 
-    def __init__(self, folder: Path, *flags: str, environment: dict[str, str]) -> None:
+    def __init__(
+        self, folder: Path, *flags: str, environment: dict[str, str], stderr: IO[bytes] | None = None
+    ) -> None:
         self._stderr = (folder / f"stderr-{len(list(folder.iterdir()))}.txt").open("w+")
         variables = {"PATH": os.environ["PATH"], "HOME": str(folder), "PYTHONPATH": os.pathsep.join(sys.path)}
         self.process = subprocess.Popen(
             [sys.executable, str(PROGRAM), "up", *flags],
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
-            stderr=self._stderr,
+            stderr=stderr or self._stderr,
             cwd=folder,
             env=variables | environment,
             bufsize=0,  # so that select() knows of every byte that is not read yet
@@ -97,8 +100,8 @@ def up(tmp_path: Path) -> Iterator[Start]:
     """Starts `tidings up` with flags, in a folder and a home of its own; whatever still runs is ended."""
     started: list[Up] = []
 
-    def start(*flags: str, **environment: str) -> Up:
-        started.append(Up(tmp_path, *flags, environment=environment))
+    def start(*flags: str, stderr: IO[bytes] | None = None, **environment: str) -> Up:
+        started.append(Up(tmp_path, *flags, environment=environment, stderr=stderr))
         return started[-1]
 
     yield start
@@ -171,9 +174,22 @@ def test_people_are_told_where_it_is_and_how_to_use_it(up: Start, tmp_path: Path
     folder = tmp_path / ".local" / "share" / "tidings" / "cluster"
     assert "1 broker is ready after" in lines[0]
     assert f"data     {folder} (kept between runs)" in text
-    assert "pub news hello --kafka 127.0.0.1:" in text
-    assert "sub news --from earliest --kafka 127.0.0.1:" in text
+    assert "pub greetings hello --kafka 127.0.0.1:" in text
+    assert "sub greetings --from earliest --kafka 127.0.0.1:" in text
     assert (folder / "broker-1").is_dir()
+
+
+def test_on_a_terminal_what_is_all_right_is_not_told(up: Start, tmp_path: Path) -> None:
+    main, side = pty.openpty()
+    with os.fdopen(main, "rb", buffering=0) as terminal, os.fdopen(side, "wb", buffering=0) as stderr:
+        running = up("--ephemeral", "--brokers", "1", "--kafka-port", "0", "--json", stderr=stderr)
+        running.ready()
+        running.end()
+        stderr.write(b"the end")
+
+        told = terminal.read(4096)
+
+    assert told == b"the end"
 
 
 def test_a_cluster_keeps_its_number_of_brokers_and_its_ports(up: Start, tmp_path: Path) -> None:
@@ -197,14 +213,15 @@ def test_a_cluster_keeps_its_number_of_brokers_and_its_ports(up: Start, tmp_path
 def test_a_second_one_in_the_same_folder_names_the_first(up: Start, tmp_path: Path) -> None:
     flags = ("--data", str(tmp_path / "kept"), "--kafka-port", "0", "--json")
     first = up(*flags)
-    first.ready()
+    ready = first.ready()
 
     second = up(*flags)
     code = second.ended()
 
     assert code == Exit.FOLDER_LOCKED
     assert f"process {first.process.pid}" in second.errors()
-    assert "--data DIR" in second.errors()
+    assert f"it serves {ready['kafka']}" in second.errors()
+    assert "--ephemeral --kafka-port 0" in second.errors()
 
 
 def test_a_port_that_is_taken_is_told_before_anything_runs(up: Start) -> None:

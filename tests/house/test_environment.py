@@ -144,7 +144,8 @@ def test_a_failed_installation_is_one_line_and_leaves_no_stamp(house: House) -> 
     finished = house.set_up("develop")
 
     assert finished.returncode == 1
-    [line] = finished.stderr.splitlines()
+    [installing, line] = finished.stderr.splitlines()
+    assert installing.startswith("tidings set-up: installing into .venv")
     assert line.startswith("tidings set-up: this failed with exit code 3: ")
     assert house.stamps == set()
 

@@ -44,8 +44,8 @@ def banner(running: Sequence[Running], folder: Path, *, is_kept: bool, seconds: 
         "",
         f"  Kafka    {_bootstrap(running)}",
         f"  data     {folder} ({kept})",
-        f"  publish  {styled(f'{program} pub news hello{server}', fg='green')}",
-        f"  read     {styled(f'{program} sub news --from earliest{server}', fg='green')}",
+        f"  publish  {styled(f'{program} pub greetings hello{server}', fg='green')}",
+        f"  read     {styled(f'{program} sub greetings --from earliest{server}', fg='green')}",
         "",
         "Ctrl-C stops it.",
     ]

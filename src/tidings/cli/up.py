@@ -10,6 +10,7 @@ import os
 import queue
 import shutil
 import signal
+import sys
 import tempfile
 import time
 from collections.abc import Iterator
@@ -24,7 +25,9 @@ from tidings.cli.failure import Failure
 from tidings.cli.output import say, say_json
 from tidings.cli.planning import plan_cluster
 from tidings.cli.settings import read_settings, setting_options
+from tidings.config.address import Address
 from tidings.config.exits import Exit
+from tidings.config.load import Loaded
 from tidings.config.options import Config
 from tidings.runtime import cluster_folder
 from tidings.runtime.children import BrokerProcess, is_alive
@@ -45,10 +48,11 @@ from tidings.storage.lock import lock_folder
 from tidings.telemetry.events import open_log
 
 Mailbox = queue.SimpleQueue[Message]
+QUIET = "log_level=warning"
 
 
 @click.command()
-@click.option("--brokers", type=int, help="How many brokers: 1, 3 or 5.  [default: 3]")
+@click.option("--brokers", type=int, help="How many: 1, 3 or 5; 9 at most.  [default: 3]")
 @click.option("--data", type=click.Path(path_type=Path, file_okay=False), help="Folder that is kept.")
 @click.option("--ephemeral", is_flag=True, default=None, help="Keep nothing: the folder goes at the end.")
 @click.option("--kafka-port", type=int, help="Port of the first broker; 0 takes free ones.  [default: 9092]")
@@ -79,7 +83,10 @@ def up(
         "kafka_port": kafka_port,
         "restart": restart,
     }
-    loaded = read_settings(config_file, assignments, flags, typed={"data_folder": f"--data {data}"})
+    typed = {"data_folder": f"--data {data}"}
+    loaded = read_settings(config_file, assignments, flags, typed=typed)
+    if _is_watched(loaded):
+        loaded = read_settings(config_file, (*assignments, QUIET), flags, typed=typed)
     config = loaded.config
     mailbox: Mailbox = queue.SimpleQueue()
     with _signals_to(mailbox), _errors_told(), _folder(config) as folder:
@@ -94,6 +101,12 @@ def up(
         plans = plan_cluster(loaded, folder, doors.broker_program)
         _supervisor(plans, config, mailbox).run(on_ready)
     return Exit.OK
+
+
+def _is_watched(loaded: Loaded) -> bool:
+    """Whether somebody reads the events on a terminal: what is all right would hide the banner there."""
+    is_text = loaded.config.log_format in ("auto", "text")
+    return sys.stderr.isatty() and is_text and "log_level" not in loaded.place_by_option
 
 
 def _supervisor(plans: list[BrokerPlan], config: Config, mailbox: Mailbox) -> Supervisor:
@@ -127,7 +140,7 @@ def _folder(config: Config) -> Iterator[Path]:
     """The cluster's folder, locked; where nothing is to be kept, a new one, in the folder that was given."""
     if not config.ephemeral:
         folder = config.data_folder or cluster_folder.default_folder(os.environ, Path.home())
-        with _locked(folder.absolute()):
+        with _locked(folder.absolute(), config):
             yield folder.absolute()
         return
     if config.data_folder:
@@ -140,13 +153,28 @@ def _folder(config: Config) -> Iterator[Path]:
 
 
 @contextmanager
-def _locked(folder: Path) -> Iterator[None]:
+def _locked(folder: Path, config: Config) -> Iterator[None]:
     folder.mkdir(parents=True, exist_ok=True)
-    lock = lock_folder(str(folder))
+    try:
+        lock = lock_folder(str(folder))
+    except FolderLocked as error:
+        hint = "start another beside it with `tidings up --ephemeral --kafka-port 0`, or with --data DIR"
+        raise Failure(str(error), _where(folder, config), hint, code=Exit.FOLDER_LOCKED) from error
     try:
         yield
     finally:
         lock.release()
+
+
+def _where(folder: Path, config: Config) -> str:
+    """Where the cluster of a folder listens; who runs it may not have written it down yet."""
+    try:
+        record = cluster_folder.read_record(folder)
+    except FolderError:
+        return ""
+    if record is None:
+        return ""
+    return "it serves " + ",".join(str(Address(config.kafka_host, port)) for port in record.kafka_ports)
 
 
 @contextmanager
@@ -154,9 +182,6 @@ def _errors_told() -> Iterator[None]:
     """What can go wrong with a cluster, in words for people, with the exit code that belongs to it."""
     try:
         yield
-    except FolderLocked as error:
-        hint = "choose another folder with --data DIR, or --ephemeral"
-        raise Failure(str(error), hint=hint, code=Exit.FOLDER_LOCKED) from error
     except FormatTooNew as error:
         raise Failure(str(error), hint=error.hint, code=Exit.FORMAT_TOO_NEW) from error
     except FolderError as error:
