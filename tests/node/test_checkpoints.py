@@ -37,8 +37,8 @@ class FakeOwner:
         self.saving.append(group)
         return self.applied[group]
 
-    def is_carried(self, group: int, *, is_overfull: bool) -> bool:
-        return group in self.frozen or (is_overfull and group in self.unopened)
+    def is_carried(self, group: int, *, is_too_long: bool) -> bool:
+        return group in self.frozen or (is_too_long and group in self.unopened)
 
     def is_given_up(self, group: int) -> bool:
         return group in self.given_up
@@ -314,7 +314,7 @@ def test_a_group_whose_files_are_frozen_is_carried_whole() -> None:
     assert log.owner.cuts == [3]
 
 
-@pytest.mark.parametrize(("newest_file", "expected"), [(7, [1]), (8, [8])], ids=["within", "beyond"])
+@pytest.mark.parametrize(("newest_file", "expected"), [(6, [1]), (7, [7])], ids=["within", "beyond"])
 def test_a_replica_to_be_refilled_holds_the_log_up_to_twice_its_length(
     newest_file: int, expected: list[int]
 ) -> None:
@@ -329,7 +329,7 @@ def test_a_replica_to_be_refilled_holds_the_log_up_to_twice_its_length(
     assert not log.checkpoints.is_overfull
 
 
-@pytest.mark.parametrize(("newest_file", "expected"), [(7, []), (8, [8])], ids=["within", "beyond"])
+@pytest.mark.parametrize(("newest_file", "expected"), [(6, []), (7, [7])], ids=["within", "beyond"])
 def test_a_group_that_is_not_open_yet_is_carried_beyond_twice_the_length(
     newest_file: int, expected: list[int]
 ) -> None:

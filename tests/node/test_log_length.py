@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from tests.node.client import Client
+from tests.node.client import Client, produced
 from tests.node.machine import Machine, entries_of
 from tests.node.world import CHECKPOINT_MS, World
+from tidings.protocol.errors import ErrorCode
 
 
 def rounds(world: World, client: Client, group: int, count: int, *, topic: str = "t") -> None:
@@ -107,3 +108,39 @@ def test_a_damaged_replica_that_nobody_refills_holds_the_log_no_longer_than_twic
     assert was_damaged
     assert file_count(world[1]) <= 9
     assert client.read_all(to=world.lead(group)) == [b"kept"]
+
+
+def test_a_broker_whose_log_is_overfull_takes_no_records_until_it_is_shorter(
+    world: World, client: Client
+) -> None:
+    (group,) = client.create_topic("alone", assignments=((1,),))
+    world[1].holds_jobs = True
+    while not world[1].node.checkpoints.is_overfull:
+        client.wait(client.send_values(b"x", to=world.lead(group), topic="alone"))
+
+    refused = produced(client.wait(client.send_values(b"no room", to=world[1], topic="alone")))
+    world[1].release_jobs()
+    world.run_until(lambda: not world[1].node.checkpoints.is_overfull)
+    taken = produced(client.wait(client.send_values(b"room", to=world[1], topic="alone")))
+
+    assert refused.error_code == ErrorCode.KAFKA_STORAGE_ERROR
+    assert taken.error_code == ErrorCode.NONE
+
+
+def test_a_follower_without_room_takes_no_records_but_commands_and_catches_up_later(
+    world: World, client: Client
+) -> None:
+    (group,) = client.create_topic()
+    (other,) = client.create_topic("other")
+    follower = next(machine for machine in world.running if machine is not world.lead(group))
+    follower.node.is_storage_full = True
+
+    client.produce_many(5, group=group)
+    end_without_room = follower.replica(group).end_offset
+    client.delete_topic("other")
+    world.run_until(lambda: other not in follower.node.replicas.by_group)
+    follower.node.is_storage_full = False
+    world.run_until(lambda: world.is_even(group))
+
+    assert end_without_room == 0
+    assert follower.replica(group).high_watermark == 5

@@ -33,7 +33,7 @@ class FakeOwner:
     def store(self, job: StorageJob) -> None:
         self.jobs.append(job)
 
-    def is_carried(self, group: int, *, is_overfull: bool) -> bool:
+    def is_carried(self, group: int, *, is_too_long: bool) -> bool:
         return False
 
     def is_given_up(self, group: int) -> bool:

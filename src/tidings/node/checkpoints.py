@@ -17,7 +17,7 @@ from typing import Protocol
 
 from tidings.raft.outbox import Flush
 
-_OVERFULL_FACTOR = 2
+_TOO_LONG_FACTOR = 2
 
 
 class CheckpointOwner(Protocol):
@@ -27,9 +27,9 @@ class CheckpointOwner(Protocol):
         """Give out the jobs that save what the group has applied; the index, or None where that cannot be
         done."""
 
-    def is_carried(self, group: int, *, is_overfull: bool) -> bool:
+    def is_carried(self, group: int, *, is_too_long: bool) -> bool:
         """Whether the log has to carry all of the group that is not in its files: they are never changed
-        again, or, where the log is overfull, nobody knows whether they will be."""
+        again, or, where the log is too long, nobody knows whether they will be."""
         ...
 
     def may_return(self, group: int) -> bool:
@@ -74,9 +74,13 @@ class Checkpoints:
 
     @property
     def is_overfull(self) -> bool:
-        """Whether the log is more than twice as long as it should be: then it has to get shorter before it
-        gets longer."""
-        return self._file - self._oldest_file > _OVERFULL_FACTOR * self._file_count_max
+        """Whether the log has to get shorter before it gets longer."""
+        return self._file - self._oldest_file > _TOO_LONG_FACTOR * self._file_count_max
+
+    @property
+    def _is_twice_as_long(self) -> bool:
+        """As it should be: reached before it is overfull, so that what can be done is done before."""
+        return self._file - self._oldest_file >= _TOO_LONG_FACTOR * self._file_count_max
 
     @property
     def is_under_way(self) -> bool:
@@ -141,9 +145,9 @@ class Checkpoints:
         last_index = self._owner.last_index(group)
         if self._owner.save_checkpoint(group) is not None:
             self._saving[group] = last_index
-        elif self.is_overfull and self._owner.is_given_up(group):
+        elif self._is_twice_as_long and self._owner.is_given_up(group):
             del self._oldest_by_group[group]
-        elif self._owner.is_carried(group, is_overfull=self.is_overfull):
+        elif self._owner.is_carried(group, is_too_long=self._is_twice_as_long):
             flush_number = self._owner.carry(group, None)
             if flush_number is not None:
                 self._carrying[group] = flush_number

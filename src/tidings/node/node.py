@@ -44,6 +44,7 @@ from tidings.raft.errors import LogDiverged, WireError
 from tidings.raft.group import Group
 from tidings.raft.host import RaftHost
 from tidings.raft.messages import Message as RaftMessage
+from tidings.raft.messages import brings_records
 from tidings.raft.outbox import Flush
 
 # An idle broker ticks so often per shortest election timeout: a loop that stood still is told by ticks that
@@ -149,8 +150,9 @@ class Node:
     def _step(self, member: int, frame: bytes, now_ms: int) -> None:
         try:
             messages = wire.decode(frame, len(peer_messages.RAFT))
-            if messages:
-                self._check_ends(messages[0], member)
+            # A broker speaks for itself alone: who it is, was settled when it connected.
+            if messages and (messages[0].sender, messages[0].receiver) != (member, self.member):
+                raise WireError(f"messages of member {messages[0].sender} to member {messages[0].receiver}")
             for message in messages:
                 self._step_one(message, now_ms)
         except WireError as error:
@@ -158,17 +160,10 @@ class Node:
         finally:
             self._consequences.install_starts()
 
-    def _check_ends(self, message: RaftMessage, member: int) -> None:
-        """A broker votes and acknowledges for itself alone: who it is, was settled when it connected."""
-        if (message.sender, message.receiver) != (member, self.member):
-            raise PeerMessageError(
-                f"messages of member {message.sender} to member {message.receiver} "
-                f"from member {member} to member {self.member}"
-            )
-
     def _step_one(self, message: RaftMessage, now_ms: int) -> None:
-        """A log that contradicts its leader's costs one replica, not the broker. The metadata has nothing to
-        go on with meanwhile: there the broker ends."""
+        """A log that contradicts its leader's costs one replica, not the broker; only the metadata's does."""
+        if self.has_no_room and brings_records(message):
+            return  # as if lost on the way: the rest of the log is for what makes room
         try:
             self.host.step(message, now_ms)
         except LogDiverged as error:
@@ -270,6 +265,10 @@ class Node:
 
     # -- what the parts ask of the node
 
+    @property
+    def has_no_room(self) -> bool:
+        return self.is_storage_full or self.checkpoints.is_overfull
+
     def broker_of(self, member: int) -> int:
         return self._broker_by_member.get(member, -1)
 
@@ -359,10 +358,10 @@ class Node:
         self.store(job)
         return job.start.index
 
-    def is_carried(self, group: int, *, is_overfull: bool) -> bool:
+    def is_carried(self, group: int, *, is_too_long: bool) -> bool:
         if group == METADATA_GROUP:
             return self.metadata.is_frozen
-        return self.replicas.is_frozen(group) or (is_overfull and group not in self.host.groups)
+        return self.replicas.is_frozen(group) or (is_too_long and group not in self.host.groups)
 
     def is_given_up(self, group: int) -> bool:
         """The mark and the votes of a replica to be refilled are in every file of the log."""

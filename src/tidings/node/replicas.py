@@ -51,8 +51,9 @@ class ReplicasOwner(Protocol):
     removals: Removals
     founding: Founding
     living: Living
-    is_storage_full: bool
 
+    @property
+    def has_no_room(self) -> bool: ...
     def broker_of(self, member: int) -> int: ...
     def member_of(self, broker_id: int) -> int | None: ...
     def store(self, job: StorageJob) -> None: ...
@@ -305,7 +306,7 @@ class Replicas:
 
     @property
     def is_storage_full(self) -> bool:
-        return self._owner.is_storage_full
+        return self._owner.has_no_room
 
     def broker_of(self, member: int) -> int:
         return self._owner.broker_of(member)

@@ -7,7 +7,7 @@ they are made on the hot path. Tests: tests/raft/test_wire.py
 
 from __future__ import annotations
 
-from tidings.raft.entries import Entry
+from tidings.raft.entries import Entry, EntryKind
 
 NO_GROUP = 0  # messages between hosts are about no group; the field is there so that all messages look alike
 
@@ -352,3 +352,8 @@ class LedReply(Message):
         self.receiver = receiver
         self.sent_ms = sent_ms
         self.outdated = outdated
+
+
+def brings_records(message: Message) -> bool:
+    """Whether an entry in it would take room that grows with what is produced."""
+    return isinstance(message, Append) and any(entry.kind == EntryKind.RECORDS for entry in message.entries)
