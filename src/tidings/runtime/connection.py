@@ -350,7 +350,7 @@ class ClientConnection(asyncio.Protocol):
 
     def _has_room(self, frame: bytes) -> bool:
         """Whether a request may be begun. A fetch is the one that can be answered by much."""
-        if not self.memory.has_room_for_requests:
+        if not self.memory.has_room_for(len(frame)):
             return False
         return self.memory.has_room_for_answers or not frame.startswith(_FETCH)
 

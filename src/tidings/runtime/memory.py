@@ -11,6 +11,8 @@ from __future__ import annotations
 _ANSWER_BYTES_MIN = 64 * 1024
 # Requests that arrive, or are here and not at work, may hold this part of what all requests may.
 _BEGUN_PART = 2
+# Requests up to this are begun while those above it, which may take three parts of four, have used theirs up.
+_SMALL_REQUEST_BYTES = 64 * 1024
 # One answer may take this part of what is left, so that many can be made at once.
 _ANSWER_PART = 2
 
@@ -29,9 +31,12 @@ class ClientMemory:
         self.answer_bytes = 0  # promised, or made and not taken yet
         self.has_freed = False  # since the one who waits has last looked
 
-    @property
-    def has_room_for_requests(self) -> bool:
-        return self.request_bytes + self.begun_bytes <= self.bytes_max
+    def has_room_for(self, request_bytes: int) -> bool:
+        """Whether a request of so many bytes may be begun. A large one that is at work alone always may."""
+        held_bytes = self.request_bytes + self.begun_bytes
+        if request_bytes <= _SMALL_REQUEST_BYTES:
+            return held_bytes <= self.bytes_max
+        return not self.request_bytes or held_bytes + request_bytes <= self.bytes_max // 4 * 3
 
     @property
     def has_room_for_answers(self) -> bool:
