@@ -2,6 +2,8 @@
 
 import json
 
+import pytest
+
 from tests.cli.conftest import Command
 from tests.fakes.cluster_doors import FakeCluster, message
 from tidings.config.exits import Exit
@@ -67,4 +69,34 @@ def test_a_header_without_a_value_is_refused(tidings: Command, cluster: FakeClus
     ended = tidings("pub", "news", "hello", "-H", "origin")
 
     assert ended.code == Exit.USAGE
+    assert cluster.asked == []
+
+
+def test_lines_come_with_keys_of_their_own(tidings: Command, cluster: FakeCluster) -> None:
+    tidings("pub", "news", "--key-separator", ":", stdin=b"k1:a\nk2:b\n")
+
+    assert [(each.key, each.value) for each in cluster.messages] == [(b"k1", b"a"), (b"k2", b"b")]
+
+
+def test_what_sub_printed_is_published_again(tidings: Command, cluster: FakeCluster) -> None:
+    tidings("pub", "news", "--json-lines", stdin=b'{"key":"k","value":"a","headers":[]}\n{"value":null}\n')
+
+    assert [(each.key, each.value) for each in cluster.messages] == [(b"k", b"a"), (None, None)]
+
+
+def test_what_stands_before_a_wrong_line_is_published(tidings: Command, cluster: FakeCluster) -> None:
+    ended = tidings("pub", "news", "--key-separator", ":", stdin=b"k:a\nb\nk:c\n")
+
+    assert (ended.code, ended.out) == (Exit.USAGE, "0-0\n")
+    assert "line 2" in ended.err
+    assert cluster.asked[-1] == ("publisher closed",)
+
+
+@pytest.mark.parametrize(
+    "flags", [("--json-lines", "--key-separator", ":"), ("a", "--json-lines"), ("a", "--key-separator", ":")]
+)
+def test_flags_of_lines_are_refused_where_they_say_nothing(
+    tidings: Command, cluster: FakeCluster, flags: tuple[str, ...]
+) -> None:
+    assert tidings("pub", "news", *flags).code == Exit.USAGE
     assert cluster.asked == []

@@ -122,10 +122,10 @@ class FakePublisher:
         self._on_outcome = on_outcome
         self._count = 0
 
-    def publish(self, value: bytes, *, key: bytes | None, headers: Sequence[Header]) -> None:
+    def publish(self, value: bytes | None, *, key: bytes | None, headers: Sequence[Header]) -> None:
         number, self._count = self._count, self._count + 1
         outcome: Outcome = Stored(topic=self._topic, partition=self._partition, offset=number)
-        if value.startswith(b"bad"):
+        if value is not None and value.startswith(b"bad"):
             outcome = Refused("Broker: Message size too large", "MSG_SIZE_TOO_LARGE")
         else:
             self._cluster.messages.append(

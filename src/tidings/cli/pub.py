@@ -17,6 +17,7 @@ import click
 from tidings.cli.doors import Doors, cluster_errors, json_option, kafka_option
 from tidings.cli.failure import Failure
 from tidings.cli.output import remark
+from tidings.cli.pub_lines import Line, json_lines, keyed_lines, plain_lines
 from tidings.config.exits import Exit
 from tidings.kafka.errors import Refused, Unreachable
 
@@ -41,6 +42,13 @@ PROGRESS_SECONDS = 0.5
     show_default=True,
     help="Seconds after which a message that is not stored has failed.",
 )
+@click.option("--key-separator", metavar="SEP", help="Each line of stdin is KEY, SEP and the message.")
+@click.option(
+    "--json-lines",
+    "as_json_lines",
+    is_flag=True,
+    help="Each line of stdin is as `tidings sub --json` prints it.",
+)
 @click.option("-q", "--quiet", is_flag=True, help="Print no ids.")
 @json_option
 @kafka_option
@@ -53,6 +61,8 @@ def pub(
     headers: tuple[str, ...],
     partition: int | None,
     timeout: float,
+    key_separator: str | None,
+    as_json_lines: bool,
     quiet: bool,
     as_json: bool,
     kafka: str,
@@ -62,6 +72,7 @@ def pub(
     Prints PARTITION-OFFSET of each message once a majority of its brokers has it on disk.
     """
     named = [_header(text) for text in headers]
+    lines = _messages(message, key_separator, is_json=as_json_lines)
     report = _Report(topic, is_json=as_json, is_quiet=quiet)
     with cluster_errors(kafka, f"nothing was published to {topic}"):
         publisher = doors.publisher(
@@ -73,8 +84,13 @@ def pub(
             on_pause=report.flush,
         )
     try:
-        for value in _lines() if message is None else [message.encode(errors="surrogateescape")]:
-            publisher.publish(value, key=None if key is None else key.encode(), headers=named)
+        for line in lines:
+            own_key = None if key is None else key.encode(errors="surrogateescape")
+            publisher.publish(
+                line.value,
+                key=own_key if line.key is None else line.key,
+                headers=[*named, *line.headers],
+            )
             if report.failure:
                 break
             report.progress()
@@ -133,6 +149,19 @@ class _Report:
                 sys.stdout.flush()
         except BrokenPipeError:
             self._is_broken = True  # nobody reads the ids; the messages are published all the same
+
+
+def _messages(message: str | None, separator: str | None, *, is_json: bool) -> Iterator[Line]:
+    """The one of the command line, or those of stdin."""
+    if is_json and separator:
+        raise Failure("--json-lines and --key-separator exclude each other", code=Exit.USAGE)
+    if message is not None:
+        if is_json or separator:
+            raise Failure("--json-lines and --key-separator are for lines of stdin", code=Exit.USAGE)
+        return plain_lines([message.encode(errors="surrogateescape")])
+    if is_json:
+        return json_lines(_lines())
+    return keyed_lines(_lines(), separator) if separator else plain_lines(_lines())
 
 
 def _lines() -> Iterator[bytes]:

@@ -23,7 +23,7 @@ POLL_SECONDS = 0.05
 ANY_PARTITION = -1
 MESSAGE_BYTES_MAX = 16 * 1024 * 1024
 
-Header = tuple[str, bytes]
+Header = tuple[str, bytes | None]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -88,7 +88,7 @@ class Publisher:
         self._poller = threading.Thread(target=self._poll, name="publisher", daemon=True)
         self._poller.start()
 
-    def publish(self, value: bytes, *, key: bytes | None, headers: Sequence[Header]) -> None:
+    def publish(self, value: bytes | None, *, key: bytes | None, headers: Sequence[Header]) -> None:
         """Hands over one message; waits while too many are on their way."""
         with self._lock:
             number = self._count
