@@ -53,7 +53,7 @@ def test_a_frame_is_closed_before_it_holds_too_much() -> None:
 
 def test_many_small_messages_are_split_too() -> None:
     answers: list[Message] = [
-        AppendReply(group, 1, 7, 8, True, 1, 1, 1, 1, 1, False, True, 0, 0) for group in range(60_000)
+        AppendReply(group, 1, 7, 8, True, 1, 1, 1, 1, 1, False, True, 0, 0) for group in range(40_000)
     ]
 
     frames = pack(answers)

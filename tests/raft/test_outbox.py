@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 import pytest
 
 from tests.raft.network import GROUP, Network, running
@@ -72,9 +74,37 @@ def test_a_removed_group_leaves_nothing_behind_that_another_waits_for() -> None:
     outbox.entries.append((GROUP, entry(1)))
     outbox.send_after(1, TimeoutNow(GROUP, 1, 1, 2))
 
-    outbox.drop_group(GROUP)
+    outbox.drop_groups((GROUP,))
 
     assert outbox.seal() is None
+
+
+class CountedEntries(list[tuple[int, Entry]]):
+    """How often all of it was gone through."""
+
+    pass_count = 0
+
+    def __iter__(self) -> Iterator[tuple[int, Entry]]:
+        self.pass_count += 1
+        return super().__iter__()
+
+
+def test_many_groups_are_dropped_in_one_pass_and_the_others_stay() -> None:
+    outbox = Outbox()
+    outbox.entries = counted = CountedEntries((group, entry(1)) for group in range(1_000))
+    for group in range(1_000):
+        outbox.send_after(1, TimeoutNow(group, 1, 1, 2))
+        outbox.hard_states[group] = HardState(term=1, vote=1)
+
+    outbox.drop_groups(range(999))
+    flush = outbox.seal()
+    outbox.made_durable(1)
+    outbox.release()
+
+    assert counted.pass_count == 1
+    assert flush is not None
+    assert (flush.entries, list(flush.hard_states)) == ([(999, entry(1))], [999])
+    assert outbox.messages == [TimeoutNow(999, 1, 1, 2)]
 
 
 def test_a_candidate_asks_for_votes_only_when_its_own_is_durable() -> None:

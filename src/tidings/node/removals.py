@@ -42,8 +42,10 @@ class Removals:
 
     def add(self, group: int) -> None:
         """The metadata, as far as it is applied here, has removed the group."""
-        self._index_by_group[group] = self._owner.metadata_index()
-        self._remove_saved()
+        index = self._owner.metadata_index()
+        self._index_by_group[group] = index
+        if index <= self._saved_index:
+            self._remove_saved()
 
     def metadata_saved(self, index: int) -> None:
         """A checkpoint of the metadata at this index is durable."""

@@ -8,7 +8,7 @@ It must not know what a batch means, nor files. Tests: tests/node/test_replicas.
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, Protocol
 
@@ -97,8 +97,7 @@ class Replicas:
         cluster = self._owner.broker.cluster
         for row in cluster.groups_of(self._owner.config.broker_id):
             self._open(row, now_ms)
-        for group in [group for group in self.by_group if group not in cluster.partitions]:
-            self._close(group, now_ms)
+        self._close([group for group in self.by_group if group not in cluster.partitions], now_ms)
         known = [group for group in self._owner.host.leader_table if 0 < group < cluster.next_group]
         for group in known:
             if group not in cluster.partitions:
@@ -110,12 +109,14 @@ class Replicas:
     def placed(self, groups: Iterable[int], now_ms: int) -> None:
         """A command has made, changed or removed the placement of these groups."""
         cluster = self._owner.broker.cluster
+        removed: set[int] = set()
         for group in groups:
             row = cluster.partitions.get(group)
             if row is None:
-                self._close(group, now_ms)
+                removed.add(group)
             elif self._owner.config.broker_id in row.replicas:
                 self._open(row, now_ms)
+        self._close(sorted(removed), now_ms)
         self._tell_if_all_open()
 
     def _tell_if_all_open(self) -> None:
@@ -148,15 +149,18 @@ class Replicas:
             owner.tell("replica_read_only", log=title)
         replica.start(owner.broker.open_partition(row.group, replica), begin.start)
 
-    def _close(self, group: int, now_ms: int) -> None:
-        replica = self.by_group.pop(group, None)
-        if replica is not None:
-            self._owner.broker.close_partition(group, now_ms)
-            self._owner.host.remove(group)
-            self._unwritten.pop(group, None)
-        self._owner.host.forget_group(group)
-        if replica is not None or group in self._recovered:
-            self._remove(group)
+    def _close(self, groups: Collection[int], now_ms: int) -> None:
+        held = {group for group in groups if self.by_group.pop(group, None) is not None}
+        for group in groups:
+            if group in held:
+                self._owner.broker.close_partition(group, now_ms)
+                self._unwritten.pop(group, None)
+        if held:
+            self._owner.host.remove_all(held)
+        for group in groups:
+            self._owner.host.forget_group(group)
+            if group in held or group in self._recovered:
+                self._remove(group)
 
     def _remove(self, group: int) -> None:
         self._recovered.pop(group, None)

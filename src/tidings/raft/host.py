@@ -12,6 +12,7 @@ The owner's loop, once per turn:
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from random import Random
 
 from tidings.raft import beats, doubt, election, installing, replication
@@ -98,11 +99,16 @@ class RaftHost:
 
     def remove(self, group: int) -> None:
         """The group is no longer this member's business."""
-        removed = self.groups.pop(group)
-        if removed.role is Role.LEADER:
-            removed.step_down(removed.last_contact_ms)
-        self._schedule.forget(group)
-        self.outbox.drop_group(group)
+        self.remove_all((group,))
+
+    def remove_all(self, groups: Collection[int]) -> None:
+        """A topic may have thousands: what waits in the outbox is gone through once."""
+        for group in groups:
+            removed = self.groups.pop(group)
+            if removed.role is Role.LEADER:
+                removed.step_down(removed.last_contact_ms)
+            self._schedule.forget(group)
+        self.outbox.drop_groups(groups)
 
     def forget_group(self, group: int) -> None:
         """The group does not exist any more, anywhere."""

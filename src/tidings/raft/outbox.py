@@ -8,6 +8,7 @@ tests/raft/test_outbox.py
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from dataclasses import dataclass
 
 from tidings.raft.entries import Entry, HardState, StartState
@@ -142,17 +143,19 @@ class Outbox:
         for flush in due:
             self.messages.extend(self._waiting.pop(flush))
 
-    def drop_group(self, group: int) -> None:
-        """The group was removed: nothing of it is to be saved, sent or told any more."""
-        self.entries = [held for held in self.entries if held[0] != group]
-        self.hard_states.pop(group, None)
-        for groups in (self.advanced, self.changed, self.settled, self.dirty, self.led, self.lagging):
-            groups.pop(group, None)
-        self.reads = [read for read in self.reads if read.group != group]
-        self.starts_wanted = [wanted for wanted in self.starts_wanted if wanted.group != group]
-        self.starts_installed = [installed for installed in self.starts_installed if installed.group != group]
+    def drop_groups(self, removed: Collection[int]) -> None:
+        """The groups were removed: nothing of them is to be saved, sent or told any more. All is gone through
+        once, however many they are."""
+        self.entries = [held for held in self.entries if held[0] not in removed]
+        for group in removed:
+            self.hard_states.pop(group, None)
+            for groups in (self.advanced, self.changed, self.settled, self.dirty, self.led, self.lagging):
+                groups.pop(group, None)
+        self.reads = [read for read in self.reads if read.group not in removed]
+        self.starts_wanted = [wanted for wanted in self.starts_wanted if wanted.group not in removed]
+        self.starts_installed = [done for done in self.starts_installed if done.group not in removed]
         for flush, messages in list(self._waiting.items()):
-            kept = [message for message in messages if message.group != group]
+            kept = [message for message in messages if message.group not in removed]
             if kept:
                 self._waiting[flush] = kept
             else:
