@@ -105,8 +105,8 @@ DIFFERENCES = (
     "**Malformed requests close the connection**, with one event `connection_closed` that says why. Apache "
     "Kafka reads some of them as null. Bytes behind a request are skipped by both: librdkafka sends them.",
     "**Fetch sessions (KIP-227) are declined**, as the protocol allows; every fetch names its partitions.",
-    "**A topic setting has at most 8 KiB, and one Metadata request creates at most 100 topics**; whoever asks "
-    "again gets the next ones.",
+    "**A topic setting has at most 8 KiB, and one Metadata request creates at most 100 topics**; whoever "
+    "asks again gets the next ones.",
 )
 
 
