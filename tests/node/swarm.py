@@ -233,7 +233,7 @@ class Swarm:
         members = {machine.member for machine in self.world.machines.values()}
         groups = [METADATA_GROUP, *(producer.group for producer in self.producers)]
         if len(self.world.running) == len(BROKERS) and all(
-            _is_sound(machine) and all(_has(machine, group, members) for group in groups)
+            machine.is_registered and all(_has(machine, group, members) for group in groups)
             for machine in self.world.running
         ):
             self.unsound = None
@@ -273,12 +273,11 @@ class Swarm:
             assert log.newest_file - log.oldest_file < LOG_FILES_MAX, (log.oldest_file, log.newest_file)
 
 
-def _is_sound(machine: Machine) -> bool:
-    return machine.is_registered and not machine.disk.damage_marks and not machine.disk.doubt_marks
-
-
 def _has(machine: Machine, number: int, members: set[int]) -> bool:
-    """Whether the machine votes in the group with all the others, and has all that is committed."""
+    """Whether the machine votes in the group with all the others, and has all that is committed. (A topic of
+    one replica, whose disk was lost, is never whole again.)"""
+    if number in machine.disk.damage_marks | machine.disk.doubt_marks:
+        return False
     group: Group | None = machine.node.host.groups.get(number)
     if group is None or set(group.membership.voters) != members or group.membership.learners:
         return False
