@@ -2,10 +2,11 @@
 
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
-from tidings.cli.doors import cluster_errors
+from tidings.cli.doors import cluster_errors, default_kafka
 from tidings.cli.failure import Failure
 from tidings.config.exits import Exit
 from tidings.kafka.errors import Refused, Unreachable
@@ -39,3 +40,22 @@ def test_help_of_a_command_imports_no_client_and_no_broker(command: str) -> None
     said = subprocess.check_output([sys.executable, "-c", code, command], text=True)
 
     assert said.splitlines()[-1] == "set()"
+
+
+@pytest.mark.parametrize(
+    ("toml", "address"),
+    [
+        ("", "127.0.0.1:9092"),
+        ("kafka_port = 7000", "127.0.0.1:7000"),
+        ("kafka_port = 0", "127.0.0.1:9092"),
+        ("kafka_host = '::1'", "[::1]:9092"),
+        ("kafka_host = '0.0.0.0'\ninsecure_network = true", "127.0.0.1:9092"),
+    ],
+)
+def test_commands_look_where_the_brokers_of_this_folder_listen(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, toml: str, address: str
+) -> None:
+    (tmp_path / "tidings.toml").write_text(toml)
+    monkeypatch.chdir(tmp_path)
+
+    assert default_kafka() == address

@@ -97,3 +97,12 @@ def test_ctrl_c_is_how_following_ends(tidings: Command, filled: FakeCluster) -> 
 
 def test_a_terminal_is_not_obeyed_by_what_was_published() -> None:
     assert _printable(b"a\tb \xc3\xa9 \x1b[2J \xff\x07\n") == b"a\tb \xc3\xa9 \\x1b[2J \\xff\\x07\\n"
+
+
+def test_an_offset_behind_the_end_is_told(tidings: Command, cluster: FakeCluster) -> None:
+    cluster.add_topic("news", 1)
+
+    ended = tidings("sub", "news", "--from", "42", "--no-follow")
+
+    assert (ended.code, ended.out) == (0, "")
+    assert ended.err == "topic news ends at offset 0, before 42\n"

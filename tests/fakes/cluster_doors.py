@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from tidings.cli.doors import Doors
 from tidings.kafka.admin import Broker, ClusterView, End, Partition, Setting
 from tidings.kafka.errors import Refused, Unreachable
-from tidings.kafka.positions import Edge, Position
+from tidings.kafka.positions import AtOffset, Edge, Position
 from tidings.kafka.publisher import Header, OnOutcome, Outcome, Stored
 from tidings.kafka.reader import Received
 
@@ -147,8 +147,18 @@ class FakeReader:
     def topic_exists(self) -> bool:
         return self._topic in self._cluster.topics
 
-    def read(self, position: Position, *, follow: bool, on_idle: Callable[[], None]) -> Iterator[Received]:
+    def read(
+        self,
+        position: Position,
+        *,
+        follow: bool,
+        on_idle: Callable[[], None],
+        on_beyond: Callable[[int], None],
+    ) -> Iterator[Received]:
         self._cluster.ask("from", position, follow)
+        end = len(self._cluster.messages)
+        if isinstance(position, AtOffset) and position.offset > end:
+            on_beyond(end)
         if position is not Edge.LATEST:
             yield from self._cluster.messages
         if follow:

@@ -77,6 +77,18 @@ def test_an_offset_behind_the_end_is_the_end(mock_cluster: MockCluster, filled: 
     assert read(mock_cluster, filled, AtOffset(1_000)) == []
 
 
+def test_an_offset_behind_the_end_is_told_with_the_end(
+    mock_cluster: MockCluster, filled: str, closing: Closing
+) -> None:
+    reader = Reader(mock_cluster.bootstrap, filled)
+    closing(reader.close)
+    ends: list[int] = []
+
+    list(reader.read(AtOffset(1_000), follow=False, on_idle=lambda: None, on_beyond=ends.append))
+
+    assert ends == [3]
+
+
 def test_one_partition_alone_can_be_read(mock_cluster: MockCluster, filled: str) -> None:
     assert values(read(mock_cluster, filled, Edge.EARLIEST, partition=1)) == [b"1", b"3", b"5"]
 

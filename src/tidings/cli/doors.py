@@ -6,15 +6,19 @@ Tests: tests/cli/test_doors.py
 
 from __future__ import annotations
 
+import os
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, Protocol, TypeVar
 
 import click
 
 from tidings.cli.failure import Failure
+from tidings.cli.settings import read_settings
+from tidings.config.address import Address
 from tidings.config.exits import Exit
 from tidings.kafka.errors import NoMajority, Refused, Unreachable
 
@@ -26,6 +30,7 @@ if TYPE_CHECKING:
     from tidings.kafka.reader import Received
 
 DEFAULT_KAFKA = "127.0.0.1:9092"
+_EVERY_HOST = frozenset({"0.0.0.0", "::"})  # a listener's, which nobody can connect to
 
 F = TypeVar("F", bound=Callable[..., object])
 
@@ -72,7 +77,12 @@ class MessageReader(Protocol):
     def topic_exists(self) -> bool: ...
 
     def read(
-        self, position: Position, *, follow: bool, on_idle: Callable[[], None]
+        self,
+        position: Position,
+        *,
+        follow: bool,
+        on_idle: Callable[[], None],
+        on_beyond: Callable[[int], None],
     ) -> Iterator[Received]: ...
 
     def close(self) -> None: ...
@@ -162,14 +172,24 @@ class Doors:
     broker_program: tuple[str, ...] = (sys.executable, "-m", "tidings", "broker")
 
 
+def default_kafka() -> str:
+    """Where a broker started in this folder would listen; the usual place where that is not said."""
+    file = os.environ.get("TIDINGS_CONFIG")
+    config = read_settings(Path(file) if file else None, (), {}).config
+    if not config.kafka_port:
+        return DEFAULT_KAFKA
+    host = "127.0.0.1" if config.kafka_host in _EVERY_HOST else config.kafka_host
+    return str(Address(host, config.kafka_port))
+
+
 def kafka_option(command: F) -> F:
     """`--kafka HOST:PORT`, the cluster that a command talks to."""
     return click.option(
         "--kafka",
         metavar="HOST:PORT,...",
         envvar="TIDINGS_KAFKA",
-        default=DEFAULT_KAFKA,
-        show_default=True,
+        default=default_kafka,
+        show_default=f"{DEFAULT_KAFKA}, or as tidings.toml says",
         help="One or more brokers of the cluster. Also read from TIDINGS_KAFKA.",
     )(command)
 

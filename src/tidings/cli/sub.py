@@ -71,7 +71,12 @@ def sub(
         try:
             if follow and not reader.topic_exists():
                 position = _wait_for(reader, topic, position)
-            received = reader.read(position, follow=follow, on_idle=sys.stdout.flush)
+            received = reader.read(
+                position,
+                follow=follow,
+                on_idle=sys.stdout.flush,
+                on_beyond=lambda end: remark(f"topic {topic} ends at offset {end}, before {begin}"),
+            )
             for message in islice(received, limit):
                 write(message)
         except KeyboardInterrupt:

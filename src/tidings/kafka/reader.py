@@ -104,13 +104,24 @@ class Reader:
     def topic_exists(self) -> bool:
         return bool(self._partitions())
 
-    def read(self, position: Position, *, follow: bool, on_idle: Callable[[], None]) -> Iterator[Received]:
+    def read(
+        self,
+        position: Position,
+        *,
+        follow: bool,
+        on_idle: Callable[[], None],
+        on_beyond: Callable[[int], None] = lambda end: None,
+    ) -> Iterator[Received]:
         """Messages from `position` on. Ends at what was the end when it began, unless it is to follow.
 
-        `on_idle` is called whenever nothing more is at hand: time to flush.
+        `on_idle` is called whenever nothing more is at hand: time to flush. `on_beyond` is told where the
+        longest partition ends if that is before the offset to begin at.
         """
         with kafka_errors():
             self._start(position)
+            end = max(log.high for log in self._log_by_partition.values())
+            if isinstance(position, AtOffset) and position.offset > end:
+                on_beyond(end)
             if isinstance(position, Last):
                 yield from self._last(position.count)
             while follow or self._is_behind():
