@@ -30,6 +30,13 @@ def test_help_lists_every_command_and_the_exit_codes(tidings: Command, arguments
     assert "Exit codes: 0 done, 1 failed" in ended.out
 
 
+def test_what_is_rarely_needed_stands_apart(tidings: Command) -> None:
+    everyday, _, rare = tidings("--help").out.partition("For rarer needs:")
+
+    assert all(f"  {name} " in rare for name in ("log", "sim", "completion"))
+    assert "  sim " not in everyday
+
+
 @pytest.mark.parametrize("name", COMMANDS)
 def test_every_command_has_help_that_fits_its_summary(tidings: Command, name: str) -> None:
     ended = tidings(name, "--help")

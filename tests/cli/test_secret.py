@@ -33,3 +33,11 @@ def test_a_place_that_cannot_be_written_is_told(tidings: Command, tmp_path: Path
 
     assert ended.code == Exit.FAILED
     assert "cannot be written" in ended.err
+
+
+def test_a_folder_that_is_not_there_is_not_made(tidings: Command, tmp_path: Path) -> None:
+    ended = tidings("secret", str(tmp_path / "typo" / "secret"))
+
+    assert ended.code == Exit.FAILED
+    assert f"there is no folder {tmp_path / 'typo'}" in ended.err
+    assert not (tmp_path / "typo").exists()

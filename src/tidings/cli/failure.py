@@ -25,6 +25,13 @@ class Failure(Exception):
         self.code = code
 
 
+def reason(error: Exception) -> str:
+    """An error's words for people: of the system's, without its number."""
+    if isinstance(error, OSError) and error.strerror:
+        return f"{error.filename}: {error.strerror}" if error.filename else error.strerror
+    return str(error)
+
+
 def show(failure: Failure) -> None:
     from tidings.cli.output import styled
 

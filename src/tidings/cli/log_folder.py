@@ -14,7 +14,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from tidings.cli.failure import Failure
+from tidings.cli.failure import Failure, reason
 from tidings.cli.output import remark
 from tidings.config.exits import Exit
 from tidings.node.salvage import Holdings, Owner
@@ -74,7 +74,7 @@ def open_folder(data: Path) -> Iterator[LogFolder]:
     except NotAFolderOfOurs as error:
         raise Failure(str(error), code=Exit.IDENTITY) from error
     except (DiskFailed, OSError) as error:
-        raise Failure(f"{path} cannot be used", str(error), code=Exit.DISK_FAILED) from error
+        raise Failure(f"{path} cannot be used", reason(error), code=Exit.DISK_FAILED) from error
     except StorageError as error:
         raise Failure(str(error)) from error
 

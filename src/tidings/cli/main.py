@@ -43,6 +43,8 @@ COMMANDS = {
     "completion": Lazy(module="completion", name="completion", summary="Print the completion of a shell."),
 }
 
+RARE = frozenset({"log", "sim", "completion"})  # listed apart
+
 # By which a shell asks for completions; `tidings completion` prints the code that does.
 COMPLETION_VARIABLE = "_TIDINGS_COMPLETE"
 
@@ -68,8 +70,11 @@ class LazyGroup(click.Group):
         return command
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        with formatter.section("Commands"):
-            formatter.write_dl([(name, lazy.summary) for name, lazy in COMMANDS.items()])
+        everyday = [(name, lazy.summary) for name, lazy in COMMANDS.items() if name not in RARE]
+        rare = [(name, lazy.summary) for name, lazy in COMMANDS.items() if name in RARE]
+        for title, rows in (("Commands", everyday), ("For rarer needs", rare)):
+            with formatter.section(title):
+                formatter.write_dl(rows)
 
     def resolve_command(
         self, ctx: click.Context, args: list[str]

@@ -21,6 +21,10 @@ def secret(file: Path) -> None:
     """
     from tidings.runtime.secret import make_secret
 
+    if not file.absolute().parent.is_dir():
+        raise Failure(
+            f"{file} cannot be written", f"there is no folder {file.parent}", f"mkdir -p {file.parent}"
+        )
     try:
         make_secret(file)
     except OSError as error:

@@ -21,7 +21,7 @@ import click
 
 from tidings.cli.banner import banner, ready_line
 from tidings.cli.doors import Doors
-from tidings.cli.failure import Failure
+from tidings.cli.failure import Failure, reason
 from tidings.cli.output import say, say_json
 from tidings.cli.planning import plan_cluster
 from tidings.cli.settings import read_settings, setting_options
@@ -199,7 +199,7 @@ def _errors_told() -> Iterator[None]:
     except NotReady as error:
         raise Failure("the cluster does not take writes", f"not ready in time: {error}") from error
     except (OSError, StorageError) as error:
-        raise Failure("the cluster could not be started", str(error)) from error
+        raise Failure("the cluster could not be started", reason(error)) from error
 
 
 def _exit_for(code: int) -> Exit:
