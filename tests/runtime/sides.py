@@ -156,7 +156,9 @@ class RawPeer:
 
 
 @asynccontextmanager
-async def raw_listener() -> AsyncIterator[tuple[Address, asyncio.Queue[RawPeer]]]:
+async def raw_listener(
+    at: Address = Address("127.0.0.1", 0),  # noqa: B008 - a value that nobody can change
+) -> AsyncIterator[tuple[Address, asyncio.Queue[RawPeer]]]:
     """A listener that a test speaks for: its address, and who connects."""
     arrived: asyncio.Queue[RawPeer] = asyncio.Queue()
     peers: list[RawPeer] = []
@@ -165,7 +167,7 @@ async def raw_listener() -> AsyncIterator[tuple[Address, asyncio.Queue[RawPeer]]
         peers.append(RawPeer(reader, writer))
         arrived.put_nowait(peers[-1])
 
-    server = await asyncio.start_server(accept, "127.0.0.1", 0)
+    server = await asyncio.start_server(accept, at.host, at.port)
     try:
         yield Address("127.0.0.1", server.sockets[0].getsockname()[1]), arrived
     finally:

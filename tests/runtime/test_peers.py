@@ -9,6 +9,7 @@ import pytest
 
 from tests.runtime.loops import run, until
 from tests.runtime.sides import SECRET, RawPeer, Side, config, hello, listening, raw_listener
+from tidings.config.options import Config
 from tidings.node.handshake import HELLO_BYTES_MAX, MAGIC, PEER_FORMAT
 
 OPENING = struct.Struct(">4sHH32s")
@@ -265,6 +266,44 @@ def test_a_peer_that_cannot_be_reached_again_is_gone() -> None:
 
             await until(lambda: side.count("gone", 2) == 1, "the news of its end")
             assert side.told[-2:] == [("down", 2), ("gone", 2)]
+
+    run(work())
+
+
+def test_a_peer_that_dies_a_moment_after_it_came_back_is_gone_at_once() -> None:
+    async def work() -> None:
+        slow = Config(peer_port=0, peer_reconnect_ms_min=50, peer_reconnect_ms_max=600_000)
+        side = Side(1, options=slow)
+        async with listening(side):
+            async with raw_listener() as (address, arrived):
+                side.network.dial([address])
+                await (await arrived.get()).shake_as_acceptor(hello(2))
+                await until(lambda: side.count("up", 2) == 1, "the link")
+            await until(lambda: side.count("gone", 2) == 1, "the news of its end")
+            async with raw_listener(address) as (_, arrived):
+                await (await arrived.get()).shake_as_acceptor(hello(2))
+                await until(lambda: side.count("up", 2) == 2, "the link again")
+
+            await until(lambda: side.count("gone", 2) == 2, "the news of its second end")
+
+    run(work())
+
+
+def test_a_peer_that_only_ever_reached_us_is_gone_when_it_cannot_be_reached() -> None:
+    async def work() -> None:
+        side = Side(
+            1, options=Config(peer_port=0, peer_reconnect_ms_min=600_000, peer_reconnect_ms_max=600_000)
+        )
+        async with listening(side):
+            async with raw_listener() as (address, _):
+                pass  # nobody listens there any more
+            peer = await RawPeer.dial(side.address)
+            await peer.shake_as_dialler(hello(2, peer=str(address)))
+            await until(lambda: side.count("seen", 2) == 1, "the peer")
+
+            peer.close()
+
+            await until(lambda: side.count("gone", 2) == 1, "the news of its end")
 
     run(work())
 

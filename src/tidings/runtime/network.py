@@ -223,6 +223,16 @@ class PeerNetwork:
 
     def _forget(self, accepted: AcceptedPeer) -> None:
         self._accepted.pop(accepted, None)
+        hello = accepted.hello
+        if hello is None or hello.member in self._link_by_member or self._has_other(hello.member):
+            return
+        link = self._links.get(Address.parse(hello.peer))
+        if link is not None:
+            link.miss(hello)
+
+    def _has_other(self, member: int) -> bool:
+        """Whether the peer has a newer connection to us."""
+        return any(other.hello is not None and other.hello.member == member for other in self._accepted)
 
 
 def _link_ended(task: asyncio.Task[None]) -> None:

@@ -55,13 +55,14 @@ class PeerLink:
         self._config = config
         self._dialled: _Dialled | None = None
         self._nudged = asyncio.Event()
+        self._missed: Hello | None = None  # was connected, and has not been found again
         self._refusal = ""  # the reason told last: who is refused every second is told of once
 
     async def run(self) -> None:
         """Dial, hold, dial again with growing pauses."""
         loop = asyncio.get_running_loop()
         pause_ms = self._config.peer_reconnect_ms_min
-        last_hello: Hello | None = None
+        at_once_s = float("-inf")
         while True:
             await self._owner.running()
             lost: asyncio.Future[None] = loop.create_future()
@@ -70,20 +71,31 @@ class PeerLink:
                 begun_s = loop.time()
                 await lost
                 await self._owner.running()
-                self.hello, last_hello = None, hello
+                self.hello, self._missed = None, hello
                 self._owner.peer_down(hello)
-                if loop.time() - begun_s >= self._config.peer_reconnect_ms_max / 1000:
+                now_s = loop.time()
+                if now_s - begun_s >= pause_ms / 1000:
                     pause_ms = self._config.peer_reconnect_ms_min
-                    continue  # one attempt at once: a peer that cannot be reached again counts as gone
-            elif last_hello is not None:
-                self._owner.peer_gone(last_hello)
-                last_hello = None
+                # One attempt at once: a peer that cannot be reached again counts as gone. But one that lets
+                # us in and closes, again and again, must not have us do nothing else.
+                if now_s - at_once_s >= pause_ms / 1000:
+                    at_once_s = now_s
+                    continue
+            elif self._missed is not None:
+                missed, self._missed = self._missed, None
+                self._owner.peer_gone(missed)
             await self._rest(pause_ms)
             pause_ms = min(2 * pause_ms, self._config.peer_reconnect_ms_max)
 
     def nudge(self) -> None:
         """The peer lives: it is not to be waited for."""
         self._nudged.set()
+
+    def miss(self, hello: Hello) -> None:
+        """The peer's own connection to us ended while there is none from us to it: if it cannot be reached
+        now, it is gone."""
+        self._missed = hello
+        self.nudge()
 
     def send(self, buffers: Sequence[bytes | memoryview]) -> None:
         """Send one frame. Lost without a word where there is no connection, or one that is far too full: the
