@@ -102,7 +102,8 @@ def test_a_machine_that_is_down_takes_nothing() -> None:
     assert happened == []
 
 
-def test_a_follower_that_was_away_past_the_log_start_is_given_a_start_state() -> None:
+def refilled_follower() -> tuple[World, Machine, Machine]:
+    """A leader, and a follower that was away until the log began behind all that it had."""
     world = calm_world()
     run(world, 1_000)
     leader = leader_of(world)
@@ -114,14 +115,35 @@ def test_a_follower_that_was_away_past_the_log_start_is_given_a_start_state() ->
     leader.do(lambda _: leader.replicas[GROUP].move_log_start(leader.clock.now_ms), None)
     append(leader, 5, [])
     run(world, 500)
-
     world.start(follower)
     run(world, 1_000)
+    return world, leader, follower
+
+
+def test_a_follower_that_was_away_past_the_log_start_is_given_a_start_state() -> None:
+    _, leader, follower = refilled_follower()
 
     refilled = follower.replicas[GROUP]
+
     assert refilled.group.log.start_index > 2
     assert refilled.state.encode() == leader.replicas[GROUP].state.encode()
     assert refilled.state.last_sequences == {1: 5}
+
+
+def test_a_leader_that_was_refilled_recognises_retries_of_what_is_no_longer_in_its_log() -> None:
+    world, leader, follower = refilled_follower()
+    leader.do(lambda _: leader.replicas[GROUP].group.transfer(follower.member, leader.clock.now_ms), None)
+    run(world, 1_000)
+    end_offset = follower.replicas[GROUP].group.next_offset
+    answers: list[Answer] = []
+
+    for sequence in (3, 5):
+        append(follower, sequence, answers)
+    run(world, 200)
+
+    assert leader_of(world) is follower
+    assert answers == [Answer.ACKED, Answer.ACKED]
+    assert follower.replicas[GROUP].group.next_offset == end_offset
 
 
 def test_a_listener_is_filled_without_a_vote() -> None:

@@ -53,7 +53,7 @@ class Reassignment:
 
     def _step(self, _: object) -> None:
         world = self._world
-        for group in world.groups:
+        for group in self._goals:
             if self.is_under_way(group):
                 self._advance(group)
             self._clean_up(group)
