@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import shutil
+import threading
 import time
 from pathlib import Path
 from random import Random
@@ -28,6 +29,9 @@ pytestmark = pytest.mark.long
 
 PARTITIONS: Final = 3
 TIMES: Final = 20
+FORGET_S: Final = 11.0
+"""A client that could not reach a broker waits longer each time, until its last attempt was 10 s ago. What is
+measured is what the cluster does, not what is left of the kill before."""
 LARGE_BYTES: Final = 10 * 1024**3
 LARGE_BYTES_MIN: Final = 4 * 1024**3
 LARGE_MESSAGE_BYTES: Final = 512 * 1024
@@ -50,9 +54,10 @@ def test_twenty_killed_leaders_are_replaced_at_once_and_lose_nothing(tmp_path: P
                 pauses_s.append(traffic.wait_for_progress())
                 cluster.start(leader)
                 wait_until_in_sync(cluster)
+                time.sleep(FORGET_S)
             traffic.settle()
     report(pauses_s)
-    assert median(pauses_s) < 1.0
+    assert median(pauses_s) < 0.5
 
 
 @pytest.mark.timeout(900)
@@ -149,7 +154,7 @@ def test_a_random_mix_of_faults_loses_nothing(tmp_path: Path, brokers: int) -> N
             while time.monotonic() < ends_s:
                 with nemeses.strike() as name:
                     print(f"{time.monotonic():.1f} {name}")  # noqa: T201 - as above
-                    time.sleep(chance.choice(FAULT_S))
+                    threading.Event().wait(chance.choice(FAULT_S))  # the fault lasts so long
                 traffic.wait_for_progress(seconds_max=60)
             traffic.settle()
         for number in cluster.brokers:

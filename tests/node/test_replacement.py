@@ -96,7 +96,8 @@ def test_a_replaced_disk_that_comes_back_is_refused_and_disturbs_nobody(world: W
 
 
 def test_nobody_waits_for_disks_that_are_gone_for_good(world: World, client: Client) -> None:
-    """A replica in doubt asks all voters that it knows of, but for those that the metadata knows to be gone."""
+    """A replica in doubt asks all voters that it knows of, but for those that the metadata knows to be
+    gone."""
     (group,) = client.create_topic()
     gone = set()
     for _ in range(2):

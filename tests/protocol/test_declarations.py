@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import re
+from typing import Any
 
 import pytest
 
 from tests.protocol.kafka_python import message_file
 from tidings.protocol.apis import APIS, Api
 from tidings.protocol.schema import VERSION_MAX, Field, Kind, Message, Struct
+
+Facts = dict[str, Any]  # any: what JSON holds
 
 SCALARS = {
     "bool": Kind.BOOLEAN,
@@ -78,8 +81,8 @@ def _snake_case(name: str) -> str:
     return re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "_", name).lower()
 
 
-def _expected(fields: list[dict], version: int) -> list[tuple]:
-    rows = []
+def _expected(fields: list[Facts], version: int) -> list[tuple[object, ...]]:
+    rows: list[tuple[object, ...]] = []
     for facts in fields:
         if not _covers(facts["versions"], version):
             continue
@@ -93,7 +96,7 @@ def _expected(fields: list[dict], version: int) -> list[tuple]:
     return rows
 
 
-def _expected_default(facts: dict, *, is_array: bool, has_fields: bool) -> object:
+def _expected_default(facts: Facts, *, is_array: bool, has_fields: bool) -> object:
     """Kafka's defaults, with two changes of ours: a null array is empty, a struct that is absent is None."""
     if is_array:
         return []
@@ -111,8 +114,8 @@ def _expected_default(facts: dict, *, is_array: bool, has_fields: bool) -> objec
             return int(str(default or "0"), 0)
 
 
-def _declared(struct: type[Struct], version: int) -> list[tuple]:
-    rows = []
+def _declared(struct: type[Struct], version: int) -> list[tuple[object, ...]]:
+    rows: list[tuple[object, ...]] = []
     for field in struct.FIELDS:
         if field.is_valid_in(version):
             nullable = field.is_nullable_in(version) or field.kind is Kind.RECORD_PIECES

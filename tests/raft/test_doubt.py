@@ -7,7 +7,6 @@ from tidings.raft.entries import HardState, StartState
 from tidings.raft.messages import AppendReply, DoubtReply, DoubtRequest, VoteReply, VoteRequest
 from tidings.raft.state import Role
 
-
 STILL = ((0, (1, 2, 3)),)  # the voters that a group of three began with
 
 

@@ -1,6 +1,7 @@
 """Addresses: HOST:PORT as options, seeds and metadata write them.
 
-Rule: one way to read one and one way to write one. Must not know: sockets. Tests: tests/config/test_address.py
+Rule: one way to read one and one way to write one. Must not know: sockets. Tests:
+tests/config/test_address.py
 """
 
 from __future__ import annotations
