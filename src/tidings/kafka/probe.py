@@ -59,11 +59,15 @@ def require_majority(bootstrap: str) -> None:
         answer = first_answer(bootstrap)
         living = living_brokers([each.address for each in answer.brokers])
         if 2 * len(living) <= len(answer.brokers):
-            raise NoMajority(_how_many(living, len(answer.brokers)))
+            verb = "answers" if len(living) == 1 else "answer"
+            names = ", ".join(map(str, living)) or "none"
+            raise NoMajority(f"only {len(living)} of {len(answer.brokers)} brokers {verb} ({names})")
         if answer.controller >= 0:
             return
         if time.monotonic() > deadline_s:
-            raise NoMajority(f"{_how_many(living, len(answer.brokers))}, and no controller is elected")
+            # Brokers that died long ago are not named any more, so that these may be all that are known.
+            names = ", ".join(map(str, living))
+            raise NoMajority(f"no controller is elected among the brokers that answer ({names})")
         time.sleep(CONTROLLER_CHECK_SECONDS)
 
 
@@ -144,11 +148,6 @@ def _text(response: bytes, position: int) -> tuple[str, int]:
     (length,) = struct.unpack_from(">h", response, position)
     end = position + 2 + max(length, 0)
     return response[position + 2 : end].decode(), end
-
-
-def _how_many(living: Sequence[Address], count: int) -> str:
-    verb = "answers" if len(living) == 1 else "answer"
-    return f"only {len(living)} of {count} brokers {verb} ({', '.join(map(str, living)) or 'none'})"
 
 
 def _reason(answer: Answer | Exception) -> str:
