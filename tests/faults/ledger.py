@@ -56,6 +56,7 @@ class _Reading:
     """What one reader saw of one partition, in its order."""
 
     rows: list[tuple[int, bytes]] = field(default_factory=list)  # (offset, value)
+    start_offset: int = 0  # of a full reading: where the log began
     end_offset: int = -1  # of a full reading: the high watermark that it reached
 
 
@@ -98,10 +99,11 @@ class Ledger:
         with self._lock:
             self._readings[reader, partition].rows.append((offset, value))
 
-    def read_all(self, reader: str, partition: int, end_offset: int) -> None:
-        """The reader began at offset 0 and has come to the end."""
+    def read_all(self, reader: str, partition: int, end_offset: int, *, start_offset: int = 0) -> None:
+        """The reader began where the log begins and has come to the end."""
         with self._lock:
-            self._readings[reader, partition].end_offset = end_offset
+            reading = self._readings[reader, partition]
+            reading.start_offset, reading.end_offset = start_offset, end_offset
 
     # -- what comes of it
 
@@ -114,6 +116,16 @@ class Ledger:
         with self._lock:
             offsets = [sent.offset for sent in self._sent.values() if sent.partition == partition]
         return max(offsets, default=-1) + 1
+
+    def start_read(self, partition: int) -> int:
+        """Where the log began for the latest full reading."""
+        with self._lock:
+            full = [
+                reading.start_offset
+                for (_, number), reading in self._readings.items()
+                if number == partition and reading.end_offset >= 0
+            ]
+        return max(full)
 
     def findings(self) -> list[Finding]:
         """Everything that is wrong. Needs a full reading of every partition."""
@@ -141,20 +153,21 @@ class Ledger:
 
     def _lost(self) -> Iterator[Finding]:
         """Missing from a full reading that went so far, or behind the end of every one."""
-        full: dict[int, list[tuple[str, int, set[bytes]]]] = defaultdict(list)
+        full: dict[int, list[tuple[str, range, set[bytes]]]] = defaultdict(list)
         for (reader, partition), reading in self._readings.items():
             if reading.end_offset >= 0:
                 values = {value for _, value in reading.rows}
-                full[partition].append((reader, reading.end_offset, values))
+                offsets = range(reading.start_offset, reading.end_offset)
+                full[partition].append((reader, offsets, values))
         assert full, "nobody has read all"
         for value, sent in self._sent.items():
             if sent.outcome is not Outcome.OK:
                 continue
             detail = f"{value.decode()}, acknowledged at {sent.offset}"
-            if all(end_offset <= sent.offset for _, end_offset, _ in full[sent.partition]):
+            if all(offsets.stop <= sent.offset for _, offsets, _ in full[sent.partition]):
                 yield Finding("lost", sent.partition, f"{detail}, behind the end")
-            for reader, end_offset, values in full[sent.partition]:
-                if sent.offset < end_offset and value not in values:
+            for reader, offsets, values in full[sent.partition]:
+                if sent.offset in offsets and value not in values:
                     yield Finding("lost", sent.partition, f"{detail}, unread by {reader}")
 
     def _moved(self, values: dict[tuple[int, int], set[bytes]]) -> Iterator[Finding]:
@@ -189,7 +202,8 @@ class Ledger:
         for (reader, partition), reading in self._readings.items():
             if reading.end_offset < 0:
                 continue
-            missing = set(range(reading.end_offset)).difference(offset for offset, _ in reading.rows)
+            offsets = range(reading.start_offset, reading.end_offset)
+            missing = set(offsets).difference(offset for offset, _ in reading.rows)
             if missing:
                 yield Finding("hole", partition, f"{reader} found nothing at {sorted(missing)[:10]}")
 

@@ -36,7 +36,8 @@ class Nemeses:
             "stop the leader": self._stop_leader,
             "stop some": self._stop_some,
             "ask one to stop": self._terminate_one,
-            "damage one": self._damage_one,
+            "damage the bad disk": self._damage,
+            "replace the bad disk": self._replace,
         }
         if cluster.links is not None:
             self._by_name |= {
@@ -81,7 +82,7 @@ class Nemeses:
         yield
         self._cluster.start(number)
 
-    def _damage_one(self) -> Iterator[None]:
+    def _damage(self) -> Iterator[None]:
         """A flipped bit somewhere in what a broker has synced. It is always the same one: damage that nobody
         has read yet stays, and two replicas of three are too many."""
         number = self.victim
@@ -92,6 +93,13 @@ class Nemeses:
         do_damage(Files.of(folder, f"{self._topic}-0"))
         yield
         self._cluster.start(number)
+
+    def _replace(self) -> Iterator[None]:
+        """The disk is lost, and a blank one takes its place."""
+        self._cluster.kill(self.victim)
+        self._cluster.wipe(self.victim)
+        yield
+        self._cluster.start(self.victim, more=["--replace", str(self.victim)])
 
     def _killed(self, numbers: list[int]) -> Iterator[None]:
         self._cluster.kill(*numbers)

@@ -84,6 +84,15 @@ def test_a_reader_need_not_find_what_came_later() -> None:
     assert ledger.findings() == []
 
 
+def test_what_lies_below_the_logs_start_is_not_missed() -> None:
+    ledger = account(acknowledged=[0, 1, 2])
+    ledger.read("last", 0, 2, b"w.0.2")
+
+    ledger.read_all("last", 0, 3, start_offset=2)
+
+    assert ledger.findings() == []
+
+
 def test_two_readers_that_disagree_on_an_offset_are_a_finding() -> None:
     ledger = account(acknowledged=[])
     ledger.sent("w", 0, 0)

@@ -156,6 +156,7 @@ def test_a_random_mix_of_faults_loses_nothing(tmp_path: Path, brokers: int) -> N
                     print(f"{time.monotonic():.1f} {name}")  # noqa: T201 - as above
                     threading.Event().wait(chance.choice(FAULT_S))  # the fault lasts so long
                 traffic.wait_for_progress(seconds_max=60)
+                administer(cluster)
             traffic.settle()
         for number in cluster.brokers:
             assert cluster.terminate(number) == 0
@@ -164,6 +165,15 @@ def test_a_random_mix_of_faults_loses_nothing(tmp_path: Path, brokers: int) -> N
         folders = {number: cluster.brokers[number].data for number in sound}
         assert disagreements(folders) == []
         assert [finding for folder in folders.values() for finding in damage_in(folder)] == []
+
+
+def administer(cluster: Cluster) -> None:
+    """A topic comes, takes a message, and goes: the metadata has something to agree upon."""
+    admin = Librdkafka(cluster.bootstrap)
+    topic = f"passing-{time.monotonic_ns()}"
+    admin.create_topic(topic, partitions=2, replicas=len(cluster.brokers), settings={})
+    deliver(admin.producer({"enable.idempotence": True}), [{"topic": topic, "value": b"x", "partition": 1}])
+    admin.delete_topic(topic)
 
 
 def write_much(bootstrap: str, topic: str, partitions: int, size_bytes: int) -> int:

@@ -177,11 +177,13 @@ class Traffic:
             writer.wait_for_sent_after(began_s, seconds_max)
         return time.monotonic() - began_s
 
-    def settle(self) -> None:
-        """End the clients, read everything afresh, and demand that every message is accounted for."""
+    def settle(self, *, starts_at: int = 0) -> None:
+        """End the clients, read everything afresh, and demand that every message is accounted for. The logs
+        start where they should."""
         unanswered = self.end()
         assert unanswered == 0, f"{unanswered} messages were never answered"
         read_everything(self._bootstrap, self._topic, self._partitions, self.ledger)
+        assert {self.ledger.start_read(number) for number in range(self._partitions)} == {starts_at}
         findings = self.ledger.findings()
         assert not findings, "\n".join(
             f"{each.kind} {each.partition} {each.detail}" for each in findings[:20]
@@ -259,36 +261,38 @@ def reader(bootstrap: str) -> Consumer:
 def read_everything(
     bootstrap: str, topic: str, partitions: int, ledger: Ledger, name: str = "last reader"
 ) -> None:
-    """A fresh reader, from 0 to the high watermarks, which must not lie below what was acknowledged."""
+    """A fresh reader, from the logs' starts to the high watermarks, which must not lie below what was
+    acknowledged."""
     consumer = reader(bootstrap)
     deadline = Deadline(ANSWER_S_MAX, f"reading {topic} to its end")
-    places = [TopicPartition(topic, number, 0) for number in range(partitions)]
     try:
-        ends = {place.partition: _end_offset(consumer, place, deadline) for place in places}
+        bounds = {
+            number: _bounds(consumer, TopicPartition(topic, number), deadline) for number in range(partitions)
+        }
+        ends = {partition: offsets.stop for partition, offsets in bounds.items()}
         for partition, end_offset in ends.items():
             assert end_offset >= ledger.end_acknowledged(partition), (end_offset, partition)
-        consumer.assign(places)
-        unread = {partition for partition, end_offset in ends.items() if end_offset}
+        consumer.assign([TopicPartition(topic, number, offsets.start) for number, offsets in bounds.items()])
+        unread = {partition for partition, offsets in bounds.items() if offsets}
         while unread:
             for received in consumer.consume(READ_BATCH_COUNT, timeout=min(0.5, deadline.left_s())):
                 partition, next_offset = take(received, ledger, name)
                 if next_offset >= ends.get(partition, next_offset + 1):
                     unread.discard(partition)
-        for partition, end_offset in ends.items():
-            ledger.read_all(name, partition, end_offset)
+        for partition, offsets in bounds.items():
+            ledger.read_all(name, partition, offsets.stop, start_offset=offsets.start)
     finally:
         consumer.close()
 
 
-def _end_offset(consumer: Consumer, place: TopicPartition, deadline: Deadline) -> int:
-    """A cluster that is healing may leave a question unanswered."""
+def _bounds(consumer: Consumer, place: TopicPartition, deadline: Deadline) -> range:
+    """The offsets that can be read. A cluster that is healing may leave a question unanswered."""
     while True:
         try:
             low, high = consumer.get_watermark_offsets(place, timeout=min(5.0, deadline.left_s()))
         except KafkaException:
             continue
-        assert low == 0, low
-        return int(high)
+        return range(int(low), int(high))
 
 
 def take(received: Received, ledger: Ledger, reader_name: str) -> tuple[int, int]:
