@@ -169,6 +169,7 @@ def test_a_random_mix_of_faults_loses_nothing(tmp_path: Path, brokers: int) -> N
 
 def administer(cluster: Cluster) -> None:
     """A topic comes, takes a message, and goes: the metadata has something to agree upon."""
+    wait_until_in_sync(cluster)
     admin = Librdkafka(cluster.bootstrap)
     topic = f"passing-{time.monotonic_ns()}"
     admin.create_topic(topic, partitions=2, replicas=len(cluster.brokers), settings={})
