@@ -1,8 +1,8 @@
 """`tidings --help` answers at once, because nothing heavy is imported before it is needed."""
 
+import resource
 import subprocess
 import sys
-import time
 from pathlib import Path
 from statistics import median
 
@@ -14,13 +14,19 @@ RUNS = 5
 HEAVY = {"aiokafka", "asyncio", "confluent_kafka", "cramjam", "lz4", "rich", "ssl", "uvloop", "zstandard"}
 
 
+def processor_ms() -> float:
+    """Of all children that have ended: what else the machine does counts for nothing."""
+    used = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return (used.ru_utime + used.ru_stime) * 1000
+
+
 @pytest.mark.serial
 def test_help_takes_no_longer_than_a_blink() -> None:
     times_ms = []
     for _ in range(RUNS):
-        begin = time.perf_counter()
+        before_ms = processor_ms()
         subprocess.run([str(PROGRAM), "--help"], check=True, capture_output=True)
-        times_ms.append((time.perf_counter() - begin) * 1000)
+        times_ms.append(processor_ms() - before_ms)
 
     assert median(times_ms) < HELP_MS_MAX, times_ms
 
