@@ -140,6 +140,13 @@ class Site:
             return Leader(broker_id=NO_LEADER, epoch=-1)
         return self.liveness.leader_of(row.partitions[index].group)
 
+    def controller_id(self) -> int:
+        """Where clients are to send changes of the cluster: to the controller, or while there is none to this
+        broker, which takes them for it as any broker does. A client that is told of none would wait for
+        minutes (librdkafka: until it asks for metadata anew)."""
+        known = self.liveness.controller_id
+        return known if known != NO_LEADER else self.broker_id
+
     def broker_row(self, broker_id: int) -> BrokerRow | None:
         return self.cluster.brokers.get(broker_id)
 

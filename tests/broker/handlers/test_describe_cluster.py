@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from tests.fakes.world import CLUSTER_ID, World
+from tidings.broker.ports import NO_LEADER
 from tidings.protocol.apis import ApiKey
 from tidings.protocol.errors import ErrorCode
 from tidings.protocol.messages.describe_cluster import DescribeClusterRequest, DescribeClusterResponse
@@ -26,6 +27,13 @@ def test_the_living_brokers_are_told(version: int) -> None:
         (1, "host1", 9_091),
         (3, "host3", 9_093),
     ]
+
+
+def test_while_there_is_no_controller_this_broker_takes_its_place() -> None:
+    world = World()
+    world.liveness.controller_id = NO_LEADER
+
+    assert ask(world, DescribeClusterRequest()).controller_id == 1
 
 
 def test_brokers_that_do_not_answer_are_told_on_request_as_fenced() -> None:

@@ -6,6 +6,7 @@ import pytest
 
 from tests.fakes.world import CLUSTER_ID, World, topic_id_of
 from tidings.broker.handlers.metadata import CREATED_TOPICS_MAX
+from tidings.broker.ports import NO_LEADER
 from tidings.config.options import Config
 from tidings.protocol.apis import ApiKey
 from tidings.protocol.errors import ErrorCode
@@ -48,6 +49,13 @@ def test_the_cluster_and_its_living_brokers(world: World) -> None:
     assert (response.cluster_id, response.controller_id) == (CLUSTER_ID, 1)
     brokers = [(broker.node_id, broker.host, broker.port, broker.rack) for broker in response.brokers]
     assert brokers == [(1, "host1", 9_091, None), (3, "host3", 9_093, None), (9, "host9", 9_099, "r")]
+
+
+def test_while_there_is_no_controller_this_broker_takes_its_place(world: World) -> None:
+    world.liveness.controller_id = NO_LEADER
+    world.liveness.changed()
+
+    assert ask(world, body_of()).controller_id == 1
 
 
 def test_a_broker_that_died_a_moment_ago_is_still_named_and_leads_nothing(world: World) -> None:

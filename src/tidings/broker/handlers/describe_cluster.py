@@ -38,7 +38,7 @@ def handle(site: Site, request: Request, now_ms: int) -> Message | None:
     alive = site.liveness.alive()
     return DescribeClusterResponse(
         cluster_id=site.cluster.cluster_id,
-        controller_id=site.liveness.controller_id,
+        controller_id=site.controller_id(),
         brokers=[
             DescribeClusterBroker(
                 broker_id=broker_id,

@@ -160,7 +160,7 @@ def _make_answer(site: Site, version: int, body: MetadataRequest) -> MetadataRes
             for row in rows
         ],
         cluster_id=site.cluster.cluster_id,
-        controller_id=site.liveness.controller_id,
+        controller_id=site.controller_id(),
         topics=topics,
         cluster_authorized_operations=operations,
     )
