@@ -169,12 +169,18 @@ def test_a_random_mix_of_faults_loses_nothing(tmp_path: Path, brokers: int) -> N
 
 def administer(cluster: Cluster) -> None:
     """A topic comes, takes a message, and goes: the metadata has something to agree upon."""
-    wait_until_in_sync(cluster)
     admin = Librdkafka(cluster.bootstrap)
+    wait_until(lambda: all_reached(cluster), "every broker connected to every other one")
     topic = f"passing-{time.monotonic_ns()}"
     admin.create_topic(topic, partitions=2, replicas=len(cluster.brokers), settings={})
     deliver(admin.producer({"enable.idempotence": True}), [{"topic": topic, "value": b"x", "partition": 1}])
     admin.delete_topic(topic)
+
+
+def all_reached(cluster: Cluster) -> bool:
+    """Whether each broker counts all of them among the living."""
+    views = [Librdkafka(broker.kafka).describe_cluster() for broker in cluster.brokers.values()]
+    return all(len(view.addresses) == len(cluster.brokers) for view in views)
 
 
 def write_much(bootstrap: str, topic: str, partitions: int, size_bytes: int) -> int:
