@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from pathlib import Path
 
 from tests.faults.cluster import running_cluster
@@ -10,8 +9,7 @@ from tests.faults.traffic import running_traffic
 
 PARTITIONS = 3
 PAUSE_S_MAX = 2.0
-"""A hand-over takes milliseconds; an election would have to wait for silence, a second at least, on an idle
-machine. This one may be busy."""
+"""A hand-over takes milliseconds, on an idle machine. This one may be busy."""
 
 
 def test_a_rolling_restart_hands_leadership_over_and_fails_no_message(tmp_path: Path) -> None:
@@ -20,11 +18,10 @@ def test_a_rolling_restart_hands_leadership_over_and_fails_no_message(tmp_path: 
         cluster.create_topic("events", partitions=PARTITIONS)
         with running_traffic(cluster.bootstrap, "events", PARTITIONS) as traffic:
             for number in cluster.brokers:
-                began_s = time.monotonic()
+                other = next(each for each in cluster.brokers if each != number)
                 assert cluster.terminate(number) == 0
-                stopped_s = time.monotonic() - began_s
+                assert not {-1, number} & set(cluster.leaders("events", asked=other))
                 pauses_s.append(traffic.wait_for_progress())
-                assert stopped_s < PAUSE_S_MAX
                 cluster.start(number)
                 cluster.wait_for_leaders("events", asked=number, partitions=PARTITIONS)
             traffic.settle()
