@@ -59,6 +59,7 @@ CALM = Knobs(
     faults=(),
     fault_gap_ms=100,
     reassignment_interval_ms=100,
+    adds_voters_at_once=False,
     trap_share=0.0,
     fast_restart_share=1.0,
     downs_are_told_share=1.0,

@@ -19,6 +19,7 @@ NOT_STRUCK = {
     Fault.TRAP_REPLY,
     Fault.TRAP_FLUSH,
     Fault.TRAP_START,
+    Fault.TRAP_MEMBERSHIP,
 }
 
 

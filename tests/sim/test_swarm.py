@@ -29,7 +29,7 @@ def test_groups_are_placed_on_machines_that_exist() -> None:
     for knobs in DRAWN:
         members = range(1, knobs.machine_count + 1)
         for voters in knobs.voters_by_group.values():
-            assert len(set(voters)) in (3, 5)
+            assert len(set(voters)) in (3, 4, 5)
             assert set(voters) <= set(members)
 
 

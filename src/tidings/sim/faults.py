@@ -19,6 +19,8 @@ _LONG_STOP_MS_MIN = 1_500
 _LONG_STOP_MS_MAX = 5_000
 _OUTAGE_MS_MAX = 4_000
 _JUMP_MS_MAX = 3_000
+_TRAP_MEMBERSHIP_SHARE = 0.7
+_VOTERS_MIN = 3  # two voters could lose nothing
 _CHANGE_OF_MIND_SHARE = 0.3  # of the operators' orders come while the last one is not carried out
 
 Pairs = list[tuple[int, int]]
@@ -48,6 +50,9 @@ class Nemesis:
             Fault.DAMAGE: self._damage,
             Fault.TRANSPORT_FULL: self._fill_transport,
         }
+        self._trap_pairs: Pairs = []
+        if Fault.TRAP_MEMBERSHIP in world.knobs.faults:
+            reassignment.on_proposed = self._trap_membership
         self._deeds = [deeds[fault] for fault in world.knobs.faults if fault in deeds]
 
     def begin(self) -> None:
@@ -220,6 +225,28 @@ class Nemesis:
         self._random.shuffle(there)
         goal = tuple(dict.fromkeys((*kept[self._random.choice((0, 1)) :], *there)))[:count]
         if len(goal) >= min(3, len(there)):
+            self._reassignment.aim(group, goal)
+
+    def _trap_membership(self, group: int, leader: int) -> None:
+        """A leader has just proposed a change: part the machines, and want another change of the next
+        leader."""
+        if self._is_stopped or self._random.random() > _TRAP_MEMBERSHIP_SHARE:
+            return
+        world = self._world
+        world.network.mend(self._trap_pairs)
+        members = list(world.machines)
+        self._random.shuffle(members)
+        self._trap_pairs = _split(members)
+        world.note("net", f"cut {self._trap_pairs}")
+        world.network.cut(self._trap_pairs)
+        committed = world.invariants.committed[group].membership.voters
+        voters = [voter for voter in committed if not world.machines[voter].is_lost]
+        others = [member for member, machine in world.machines.items() if _may_hold(machine, group)]
+        without_leader = tuple(voter for voter in voters if voter != leader)
+        self._random.shuffle(others)
+        with_another = (*voters, *others[:1])
+        goal = tuple(dict.fromkeys(self._random.choice((without_leader, with_another))))
+        if len(goal) >= _VOTERS_MIN:
             self._reassignment.aim(group, goal)
 
     # -- data that is lost, on a minority

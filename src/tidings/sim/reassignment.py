@@ -6,6 +6,8 @@ votes. It must not know why a change is wanted. Tests: tests/sim/test_reassignme
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from tidings.raft.entries import Membership
 from tidings.raft.errors import RaftError
 from tidings.raft.group import Group
@@ -22,6 +24,7 @@ class Reassignment:
     def __init__(self, world: World) -> None:
         self._world = world
         self._goals: dict[int, tuple[int, ...]] = {}
+        self.on_proposed: Callable[[int, int], None] = _ignore  # group, leader
 
     def begin(self) -> None:
         self._plan_step()
@@ -70,12 +73,14 @@ class Reassignment:
         if leader is None:
             return
         replica = leader.replicas[group].group
-        step = _next_step(replica, self._goals[group])
+        listens_first = not self._world.knobs.adds_voters_at_once
+        step = _next_step(replica, self._goals[group], listens_first=listens_first)
         if step is None:
             return
         now = replica.membership
-        newcomers = [m for m in step.learners if m not in now.learners and m not in now.voters]
-        if all(self._can_listen(member, group, step) for member in newcomers):
+        named = (*step.voters, *step.learners)
+        newcomers = [member for member in named if member not in now.learners and member not in now.voters]
+        if all(self._can_listen(member, group, now) for member in newcomers):
             leader.do(self._propose, (leader, group, step))
 
     def _propose(self, asked: tuple[Machine, int, Membership]) -> None:
@@ -86,19 +91,22 @@ class Reassignment:
             self._world.note("ops", f"refused: {refused}")
         else:
             self._world.note("ops", f"group {group}: proposed {step}")
+            self.on_proposed(group, leader.member)
 
     def _is_named(self, group: int, member: int) -> bool:
         """Whether the member is still of the group, for all that is committed."""
         membership = self._world.invariants.committed[group].membership
         return member in membership.voters or member in membership.learners
 
-    def _can_listen(self, newcomer: int, group: int, step: Membership) -> bool:
-        """Have a replica on the newcomer, if that is possible."""
+    def _can_listen(self, newcomer: int, group: int, now: Membership) -> bool:
+        """Have a replica on the newcomer, if that is possible. It begins as one that listens whatever it is
+        to become: with an empty log it must never believe to be a voter, or blank members could elect each
+        other."""
         machine = self._world.machines[newcomer]
         if not machine.is_serving or (group not in machine.replicas and machine.had_replica(group)):
             return False
         if group not in machine.replicas:
-            machine.add_listener(group, step)
+            machine.add_listener(group, Membership(voters=now.voters, learners=(*now.learners, newcomer)))
         return True
 
     def _clean_up(self, group: int) -> None:
@@ -121,12 +129,14 @@ class Reassignment:
                 world.remove_replica(machine, group)
 
 
-def _next_step(replica: Group, goal: tuple[int, ...]) -> Membership | None:
+def _next_step(replica: Group, goal: tuple[int, ...], *, listens_first: bool) -> Membership | None:
     """The next membership to propose; None where nothing can be done yet."""
     now = replica.membership
     for newcomer in goal:
         if newcomer not in now.voters and newcomer not in now.learners:
-            return Membership(voters=now.voters, learners=(*now.learners, newcomer))
+            if listens_first:
+                return Membership(voters=now.voters, learners=(*now.learners, newcomer))
+            return Membership(voters=(*now.voters, newcomer), learners=now.learners)
     for learner in now.learners:
         rest = tuple(other for other in now.learners if other != learner)
         if learner not in goal:
@@ -145,3 +155,7 @@ def _has_caught_up(replica: Group, member: int) -> bool:
     """What it acknowledges must count: a voter in doubt would only be in the way of a majority."""
     progress = replica.progress_of().get(member)
     return progress is not None and progress.counted_index + _CAUGHT_UP_ENTRIES >= replica.commit_index
+
+
+def _ignore(group: int, leader: int) -> None:
+    """Nobody waits for proposals."""

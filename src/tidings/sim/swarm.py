@@ -40,6 +40,7 @@ class Fault(Enum):
     TRAP_REPLY = "trap-reply"  # crash right after an append was promised
     TRAP_FLUSH = "trap-flush"  # crash between a write and its fsync
     TRAP_START = "trap-start"  # crash while a start state is being taken
+    TRAP_MEMBERSHIP = "trap-membership"  # part the machines right after a change of membership was proposed
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -112,6 +113,7 @@ class Knobs:
     faults: tuple[Fault, ...]
     fault_gap_ms: int
     reassignment_interval_ms: int
+    adds_voters_at_once: bool  # operators do not let newcomers listen first
     trap_share: float
     fast_restart_share: float
     downs_are_told_share: float
@@ -145,6 +147,7 @@ def draw(chance: Random, duration_ms: int) -> Knobs:
         workload=_draw_workload(chance, len(groups)),
         faults=faults,
         fault_gap_ms=int(election_ms * chance.choice((0.3, 1, 2))),
+        adds_voters_at_once=chance.random() < 0.3,
         reassignment_interval_ms=chance.choice((10, 30, 100)) if Fault.REASSIGN in faults else 100,
         trap_share=chance.choice((0.003, 0.02, 0.1)),
         fast_restart_share=chance.choice((0.3, 0.7, 1.0)),
@@ -153,7 +156,7 @@ def draw(chance: Random, duration_ms: int) -> Knobs:
 
 
 def _place(chance: Random, members: range, voter_count: int) -> tuple[int, ...]:
-    return tuple(sorted(chance.sample(members, chance.choice((3, voter_count)))))
+    return tuple(sorted(chance.sample(members, chance.choice((3, min(4, len(members)), voter_count)))))
 
 
 def _draw_raft(chance: Random, election_ms: int) -> RaftConfig:
