@@ -233,6 +233,9 @@ class FakeFile:
             raise OSError(errno.EIO, "input/output error", self._path)
         self._node.sync()
 
+    def reserve(self, length: int, position: int) -> bool:
+        return False  # zeros are written, so that crashes amid them are tried
+
     def truncate(self, size: int) -> None:
         assert self._is_open, self._path
         self._node.truncate(size)

@@ -110,3 +110,15 @@ def test_a_folder_is_made_with_its_parents_and_removed_when_empty(files: Files, 
 def test_a_path_without_a_folder_is_in_the_current_one() -> None:
     assert folder_of("name") == "."
     assert folder_of("a/b/c") == "a/b"
+
+
+def test_reserved_room_reads_as_zeros_until_it_is_written(tmp_path: Path) -> None:
+    file = OsFiles().open(str(tmp_path / "log"), create=True)
+
+    is_reserved = file.reserve(1 << 20, 4096)
+    file.write_durably_at([b"entry"], 4096)
+
+    if is_reserved:
+        assert file.size() == 4096 + (1 << 20)
+    assert file.read_at(8, 4096) == (b"entry\0\0\0" if is_reserved else b"entry")
+    file.close()

@@ -8,6 +8,7 @@ tests/fakes/files.py
 
 from __future__ import annotations
 
+import errno
 import fcntl
 import os
 import sys
@@ -33,6 +34,10 @@ class File(Protocol):
 
     def sync(self) -> None:
         """Bytes and size are durable once this returns. After an error nothing is known of them, ever."""
+
+    def reserve(self, length: int, position: int) -> bool:
+        """Have room for these bytes on the disk, read as zeros until they are written. False: this file
+        system cannot say so without writing them."""
 
     def truncate(self, size: int) -> None: ...
 
@@ -146,6 +151,17 @@ class OsFile:
 
     def sync(self) -> None:
         _sync_descriptor(self._descriptor)
+
+    def reserve(self, length: int, position: int) -> bool:
+        if not hasattr(os, "posix_fallocate"):
+            return False
+        try:
+            os.posix_fallocate(self._descriptor, position, length)
+        except OSError as error:
+            if error.errno in (errno.EOPNOTSUPP, errno.EINVAL, errno.ENOSYS):
+                return False
+            raise
+        return True
 
     def truncate(self, size: int) -> None:
         os.ftruncate(self._descriptor, size)
