@@ -57,6 +57,9 @@ class IdleFile:
     def sync(self) -> None:
         pass
 
+    def reserve(self, length: int, position: int) -> bool:
+        return True
+
     def truncate(self, size: int) -> None:
         pass
 
